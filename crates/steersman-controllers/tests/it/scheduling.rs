@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::{ListOptions, Manager, Result};
@@ -332,5 +333,61 @@ async fn many_who_make_others_go_are_tried_twice_each_and_nobody_goes_in_vain(
         let expected = if name.starts_with("preempting") { 2 } else { 1 };
         assert_eq!(*count, expected, "{name}");
     }
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_namespace_that_gets_labels_wakes_pods_that_look_for_its_pods(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let namespace: Namespace = object(json!({"metadata": {"name": "team"}}));
+    client.create(&namespace).await?;
+    let mut db = pod("db", &json!({}));
+    db.metadata.namespace = Some("team".into());
+    client.create(&db).await?;
+    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {},
+                      "namespaceSelector": {"matchLabels": {"team": "yes"}}});
+    let near = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    client.create(&pod("web", &json!({"affinity": near}))).await?;
+    cluster.eventually("web", |pod: &Pod| unschedulable(pod).is_some()).await?;
+    let before = steersman::clock::now();
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "yes"}}}));
+    client.patch::<Namespace, _>("team", &patch).await?;
+    cluster.eventually("web", is_ready).await?;
+    let waited = steersman::clock::now().duration_since(before).as_secs();
+    assert!(waited < 60, "it was woken by that, not after five minutes: {waited} s");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_that_has_to_wait_for_its_volumes_says_where_it_will_go(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let class: StorageClass = object(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"},
+        "provisioner": "nobody.example.com", "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    client.create(&class).await?;
+    let claim: PersistentVolumeClaim = object(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"],
+                 "resources": {"requests": {"storage": "1Gi"}}},
+    }));
+    client.create(&claim).await?;
+    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+    client.create(&pod("web", &json!({"volumes": [volume]}))).await?;
+    client.create(&pod("plain", &json!({}))).await?;
+    let nominated = |pod: &Pod| pod.status.as_ref().and_then(|it| it.nominated_node_name.clone());
+    cluster.eventually("web", |pod: &Pod| nominated(pod).is_some()).await?;
+    let web: Pod = client.get("web").await?.unwrap();
+    assert_eq!(node_of(&web), None, "nobody makes its volume");
+    let data: PersistentVolumeClaim = client.get("data").await?.unwrap();
+    let selected = &data.metadata.annotations.unwrap()["volume.kubernetes.io/selected-node"];
+    assert_eq!(Some(selected), nominated(&web).as_ref());
+    cluster.eventually("plain", is_ready).await?;
+    assert_eq!(nominated(&client.get("plain").await?.unwrap()), None);
     Ok(())
 }

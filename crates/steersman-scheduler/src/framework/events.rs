@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
@@ -18,6 +18,8 @@ pub enum Resource {
     UnscheduledPod,
     /// A node.
     Node,
+    /// A namespace.
+    Namespace,
     /// A claim for a volume.
     PersistentVolumeClaim,
     /// A volume.
@@ -108,6 +110,7 @@ impl Interest {
         // What the scheduler itself writes into the Pod's status is no news to it.
         Self::new(Resource::UnscheduledPod, Action::POD_CHANGE),
         Self::new(Resource::Node, Action::ALL),
+        Self::new(Resource::Namespace, Action::ALL),
         Self::new(Resource::PersistentVolumeClaim, Action::ALL),
         Self::new(Resource::PersistentVolume, Action::ALL),
         Self::new(Resource::StorageClass, Action::ALL),
@@ -149,6 +152,8 @@ pub enum Object {
     Pod(Before<PodInfo>),
     /// A node.
     Node(Before<Node>),
+    /// A namespace.
+    Namespace(Before<Namespace>),
     /// A claim.
     Claim(Before<PersistentVolumeClaim>),
     /// A volume.
@@ -185,6 +190,7 @@ impl ClusterEvent {
             Resource::AssignedPod => "AssignedPod",
             Resource::UnscheduledPod => "UnschedulablePod",
             Resource::Node => "Node",
+            Resource::Namespace => "Namespace",
             Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
             Resource::PersistentVolume => "PersistentVolume",
             Resource::StorageClass => "storage.k8s.io/StorageClass",

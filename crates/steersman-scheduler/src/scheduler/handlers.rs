@@ -21,6 +21,7 @@ pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles
     let registrations = [
         nodes,
         pods,
+        of(&informers.namespaces, shared, Resource::Namespace, Object::Namespace).await,
         of(&informers.claims, shared, Resource::PersistentVolumeClaim, Object::Claim).await,
         of(&informers.volumes, shared, Resource::PersistentVolume, Object::Volume).await,
         of(&informers.classes, shared, Resource::StorageClass, Object::Class).await,

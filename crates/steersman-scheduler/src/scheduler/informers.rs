@@ -32,7 +32,7 @@ pub(super) struct Informers {
     pub(super) resource_claims: Informer<ResourceClaim>,
     pub(super) device_classes: Informer<DeviceClass>,
     pub(super) resource_slices: Informer<ResourceSlice>,
-    namespaces: Informer<Namespace>,
+    pub(super) namespaces: Informer<Namespace>,
     budgets: Informer<PodDisruptionBudget>,
     services: Informer<Service>,
     replica_sets: Informer<ReplicaSet>,
@@ -66,7 +66,6 @@ impl Informers {
 
     /// Waits until those are complete that are only read.
     pub(super) async fn synced(&self) {
-        self.namespaces.cache().synced().await;
         self.budgets.cache().synced().await;
         self.services.cache().synced().await;
         self.replica_sets.cache().synced().await;
