@@ -45,7 +45,10 @@ pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_controllers::{
     AutoscalerSettings, Cidr, ControllerSettings, NodeCidrs, NodeLifecycleSettings, NotACidr,
 };
-pub use steersman_node::{ConnectedNode, ContainerdNode, NodeError, NodeOutage, Outages, PodRule};
+pub use steersman_node::{
+    ConnectedNode, ContainerdNode, NodeError, NodeFailure, NodeGroup, NodeOutage, Outages, PodRule,
+    UsageProfile,
+};
 pub use steersman_scheduler::{
     Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
     Scheduler,

@@ -34,6 +34,7 @@ mod runtime;
 
 mod pods;
 
+mod groups;
 mod nodes;
 
 mod health;
@@ -63,6 +64,7 @@ mod eviction;
 mod logs;
 
 pub use families::IpFamilies;
+pub use groups::{NodeFailure, NodeGroup, UsageProfile};
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use metrics::ResourceMetrics;
 pub use node::{ConnectedNode, ContainerdNode, NodeError};

@@ -12,6 +12,7 @@ use steersman::manager::Group;
 use tokio::sync::watch;
 
 use crate::cri::{Cri, CriError};
+use crate::groups::Shape;
 use crate::health;
 use crate::heartbeats::Heartbeats;
 use crate::machine::{self, Resources};
@@ -135,6 +136,7 @@ impl ContainerdNode {
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
             features: Vec::new(),
             health: Some(watched),
+            shape: Shape::default(),
             name: name.clone(),
         };
         let servers = self.cluster_dns.iter().map(IpAddr::to_string).collect();
