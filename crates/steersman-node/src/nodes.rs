@@ -137,16 +137,19 @@ impl SimulatedNodes {
         let runtime = Simulated::new(self.termination, self.scripts);
         let pods = pods::controller(machines, runtime, scripts, self.outages.clone());
         let (groups, outages) = (self.groups, self.outages);
-        let failing = manager.with_runnable_in(
-            Group::LeaderElected,
-            "node-failures",
-            |_, shutdown| async move {
-                shutdown.run_until_cancelled(run_failures(groups, outages)).await;
-                shutdown.cancelled().await;
-                Ok(())
-            },
-        );
-        failing.with(pods).with_runnable_in(
+        let manager = match groups.iter().all(|group| group.failures.is_empty()) {
+            true => manager,
+            false => manager.with_runnable_in(
+                Group::LeaderElected,
+                "node-failures",
+                |_, shutdown| async move {
+                    shutdown.run_until_cancelled(run_failures(groups, outages)).await;
+                    shutdown.cancelled().await;
+                    Ok(())
+                },
+            ),
+        };
+        manager.with(pods).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",
             |client, shutdown| async move {
