@@ -83,6 +83,15 @@ impl Env {
         Self { validates_literals: true, kubernetes_costs: true, ..strict }
     }
 
+    /// The same, with more libraries.
+    #[must_use]
+    pub fn kubernetes_with(more: &[Library]) -> Self {
+        let libraries: Vec<Library> =
+            Library::KUBERNETES.into_iter().chain(more.iter().copied()).collect();
+        let strict = Self::new(&libraries);
+        Self { validates_literals: true, kubernetes_costs: true, ..strict }
+    }
+
     /// The same, with what changes of objects are written in: `Object{…}`, `Object.spec{…}`, and so
     /// on, with any fields, and `JSONPatch{…}`, with `jsonpatch.escapeKey`.
     #[must_use]

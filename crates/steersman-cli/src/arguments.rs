@@ -79,9 +79,13 @@ pub(crate) struct Up {
     /// Where to write the kubeconfig [default: the user's data directory].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// How many simulated nodes the cluster has.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=10_000))]
-    pub(crate) nodes: u16,
+    /// How many simulated nodes the cluster has [default: 3, and none with --nodes-file].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    pub(crate) nodes: Option<u16>,
+    /// More simulated nodes: a list of groups in YAML, with count, prefix, capacity, labels, zones,
+    /// taints, failures and usage.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nodes_file: Option<PathBuf>,
     /// Also be a node: run Pods in real containers on this machine, beside the simulated nodes.
     /// Needs root and a running containerd.
     #[arg(long, value_name = "containerd[=SOCKET]")]

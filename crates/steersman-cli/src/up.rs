@@ -1,5 +1,6 @@
 //! `steersman up`: a cluster, served until Ctrl-C.
 
+use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 use std::thread;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use steersman::Error;
 use steersman::manager::Running;
-use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
+use steersman_cluster::{Builder, Cluster, Controllers, Endpoint, NodeGroup, Storage};
 use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
@@ -19,6 +20,11 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How many threads controllers, scheduler and nodes have at most, if there are as many processors.
 const CONTROLLER_THREADS_MAX: usize = 4;
+
+/// How many simulated nodes there are, if nothing is said.
+const NODES: u16 = 3;
+/// What their names begin with.
+const PREFIX: &str = "node-";
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
@@ -42,6 +48,21 @@ fn controller_threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get).min(CONTROLLER_THREADS_MAX)
 }
 
+/// The simulated nodes: so many, and those that a file lists.
+fn with_nodes(builder: Builder, up: &Up) -> Result<Builder, String> {
+    let Some(file) = &up.nodes_file else {
+        return Ok(builder.nodes(usize::from(up.nodes.unwrap_or(NODES))));
+    };
+    let told = |why: String| format!("{}: {why}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| told(error.to_string()))?;
+    let groups = NodeGroup::parse(&text).map_err(told)?;
+    let nodes = up.nodes.unwrap_or_default();
+    if nodes > 0 && groups.iter().any(|group| group.prefix == PREFIX) {
+        return Err(told(format!("{PREFIX:?} is the prefix of those that --nodes asks for")));
+    }
+    Ok(builder.nodes(usize::from(nodes)).node_groups(groups))
+}
+
 async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if up.demo && up.controllers != Controllers::ALL {
         return Err("--demo needs all controllers; leave --controllers out".to_owned());
@@ -51,7 +72,7 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     }
     let history = Duration::from_secs(up.history);
     let storage = storage::chosen(&up.storage, history)?;
-    let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
+    let builder = with_nodes(Cluster::builder(), &up)?.listen(up.listen);
     let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
     let builder = builder.controllers(up.controllers).admission(up.admission.chosen()?);
     let builder = builder.authorization(up.authorization_mode);

@@ -8,7 +8,7 @@ use steersman_apiserver::{
     Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX, ServiceRanges,
 };
 use steersman_controllers::{Cidr, ControllerSettings, NodeCidrs};
-use steersman_node::{IpFamilies, Outages, Scripts};
+use steersman_node::{IpFamilies, NodeGroup, Outages, Scripts};
 use steersman_scheduler::{
     Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
     Scheduler,
@@ -40,6 +40,7 @@ const ENDED_BY: [(&str, &[&str]); 3] = [
 #[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) nodes: usize,
+    pub(crate) node_groups: Vec<NodeGroup>,
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
     pub(crate) outages: Outages,
@@ -83,6 +84,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             nodes: 3,
+            node_groups: Vec::new(),
             pod_termination: Duration::ZERO,
             scripts: Scripts::default(),
             outages: Outages::default(),
@@ -117,6 +119,13 @@ impl Builder {
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// More simulated nodes, of several kinds.
+    #[must_use]
+    pub fn node_groups(mut self, groups: Vec<NodeGroup>) -> Self {
+        self.node_groups = groups;
         self
     }
 

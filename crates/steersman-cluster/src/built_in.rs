@@ -14,7 +14,7 @@ use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
 use steersman_controllers::{Authority, Cidr, ControllerSettings, Installation, NodeCidrs, Pulse};
-use steersman_node::{IpFamilies, Outages, Scripts, SimulatedNodes};
+use steersman_node::{IpFamilies, NodeGroup, Outages, Scripts, SimulatedNodes};
 use steersman_scheduler::{Configuration, Scheduler};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -44,6 +44,7 @@ pub(crate) struct Parts {
     /// The API server, which each part calls under its own identity.
     pub(crate) api: ApiServer,
     pub(crate) nodes: usize,
+    pub(crate) node_groups: Vec<NodeGroup>,
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
     pub(crate) outages: Outages,
@@ -99,6 +100,7 @@ impl Parts {
             .with_scripts(self.scripts.clone())
             .with_outages(self.outages.clone())
             .with_families(self.families)
+            .with_groups(self.node_groups.clone())
     }
 
     /// Starts everything, on a server that has the store to itself: every request passes it, so

@@ -46,7 +46,8 @@ pub use steersman_controllers::{
     AutoscalerSettings, Cidr, ControllerSettings, NodeCidrs, NodeLifecycleSettings, NotACidr,
 };
 pub use steersman_node::{
-    ConnectedNode, ContainerdNode, Housekeeping, NodeError, NodeOutage, Outages, PodRule,
+    ConnectedNode, ContainerdNode, Housekeeping, NodeError, NodeFailure, NodeGroup, NodeOutage,
+    Outages, PodRule, UsageProfile,
 };
 pub use steersman_scheduler::{
     Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,

@@ -147,6 +147,7 @@ impl Builder {
         Parts {
             api: api.for_own_parts(),
             nodes: self.nodes,
+            node_groups: self.node_groups.clone(),
             pod_termination: self.pod_termination,
             scripts: self.scripts.clone(),
             outages: self.outages.clone(),

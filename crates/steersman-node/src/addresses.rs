@@ -5,12 +5,14 @@
 //! Pods say that were there before is taken in as it is heard of. So nobody reads all Pods of a
 //! node for each that comes to it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::HostPort;
+use steersman_scheduler::framework::{PodRequests, Resources};
 
 use crate::families::{IpFamilies, fourth};
 
@@ -73,6 +75,21 @@ pub(crate) enum Rejection {
         /// How many it can run.
         capacity: u32,
     },
+    /// It says that it has more of something than it has.
+    #[error(
+        "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, \
+         capacity: {capacity}"
+    )]
+    OutOf {
+        /// Of what.
+        resource: String,
+        /// How much of it the Pod asks for.
+        requested: i64,
+        /// How much other Pods have.
+        used: i64,
+        /// How much there is.
+        capacity: i64,
+    },
     /// Another Pod has a port that it asks for.
     #[error(
         "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
@@ -88,12 +105,13 @@ pub(crate) enum Rejection {
 
 impl Rejection {
     /// The reason in the Pod's status.
-    pub(crate) fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> Cow<'static, str> {
         match self {
-            Self::OutOfPods { .. } => "OutOfpods",
-            Self::NodePorts => "NodePorts",
-            Self::Unsupported(_) => "UnexpectedAdmissionError",
-            Self::Evicted(_) => crate::eviction::REASON,
+            Self::OutOfPods { .. } => "OutOfpods".into(),
+            Self::OutOf { resource, .. } => format!("OutOf{resource}").into(),
+            Self::NodePorts => "NodePorts".into(),
+            Self::Unsupported(_) => "UnexpectedAdmissionError".into(),
+            Self::Evicted(_) => crate::eviction::REASON.into(),
         }
     }
 }
@@ -111,6 +129,8 @@ struct Held {
     /// None if it says something that is no address.
     address: Option<Ipv4Addr>,
     ports: Vec<HostPort>,
+    /// What it asks for, where a node says that it has more than it has.
+    asked: Option<Resources>,
 }
 
 /// A node that has room for Pods.
@@ -122,6 +142,8 @@ pub(crate) struct Room<'a> {
     pub(crate) block: Block,
     /// How many there can be.
     pub(crate) capacity: u32,
+    /// What it has of what it lies about.
+    pub(crate) limits: Option<&'a Resources>,
 }
 
 impl Addresses {
@@ -148,14 +170,19 @@ impl Addresses {
         if used_ports.any(|used| ports.iter().any(|port| port.conflicts(used))) {
             return Err(Rejection::NodePorts);
         }
-        here.insert(uid, Held { address: Some(address), ports });
+        let asked = room.limits.map(|_| PodRequests::of(pod).asked);
+        if let Some((limits, asked)) = room.limits.zip(asked.as_ref()) {
+            check_limits(limits, asked, here.values().filter_map(|held| held.asked.as_ref()))?;
+        }
+        here.insert(uid, Held { address: Some(address), ports, asked });
         Ok(address)
     }
 
-    /// Takes in what a Pod says that runs on this node.
-    pub(crate) fn observe(&self, pod: &Pod, node: &str) {
+    /// Takes in what a Pod says that runs on this node, and what it asks for if the node lies.
+    pub(crate) fn observe(&self, pod: &Pod, node: &str, lies: bool) {
         let Some(address) = address_of(pod) else { return };
-        let held = Held { address: fourth(address), ports: HostPort::all_of(pod) };
+        let asked = lies.then(|| PodRequests::of(pod).asked);
+        let held = Held { address: fourth(address), ports: HostPort::all_of(pod), asked };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.held().entry(node.to_owned()).or_default().insert(uid, held);
     }
@@ -164,6 +191,24 @@ impl Addresses {
     pub(crate) fn release(&self, uid: &str) {
         self.held().values_mut().any(|pods| pods.remove(uid).is_some());
     }
+}
+
+/// Whether there is as much as a Pod asks for beside others.
+fn check_limits<'a>(
+    limits: &Resources,
+    asked: &Resources,
+    others: impl Iterator<Item = &'a Resources>,
+) -> Result<(), Rejection> {
+    let mut taken = Resources::default();
+    others.for_each(|other| taken.add(other));
+    for (resource, capacity) in limits.iter() {
+        let (requested, used) = (asked.get(resource), taken.get(resource));
+        if requested > 0 && used.saturating_add(requested) > capacity {
+            let resource = resource.to_owned();
+            return Err(Rejection::OutOf { resource, requested, used, capacity });
+        }
+    }
+    Ok(())
 }
 
 fn address_of(pod: &Pod) -> Option<&str> {
@@ -184,7 +229,7 @@ mod tests {
     /// The room on a node for so many Pods.
     fn room(index: u32, capacity: u32) -> Room<'static> {
         let node = ["node-0", "node-1", "node-2"][index as usize];
-        Room { node, block: Block::of_node(index, capacity), capacity }
+        Room { node, block: Block::of_node(index, capacity), capacity, limits: None }
     }
 
     #[test]
@@ -202,7 +247,7 @@ mod tests {
     #[test]
     fn pods_get_the_lowest_free_address_and_keep_it_until_they_are_gone() {
         let addresses = Addresses::default();
-        addresses.observe(&pod("old", Some("10.244.0.1")), "node-0");
+        addresses.observe(&pod("old", Some("10.244.0.1")), "node-0", false);
         let of = |uid| addresses.reserve(&pod(uid, None), room(0, 110)).unwrap().to_string();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
@@ -225,14 +270,41 @@ mod tests {
     fn a_node_runs_no_more_pods_than_it_can() {
         let addresses = Addresses::default();
         let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 3));
-        addresses.observe(&pod("old", Some("172.18.0.2")), "node-0"); // in the node's own network
+        addresses.observe(&pod("old", Some("172.18.0.2")), "node-0", false); // in the node's own network
         reserve(0, "a").unwrap();
-        addresses.observe(&pod("a", Some("10.244.0.1")), "node-0"); // it counts once
+        addresses.observe(&pod("a", Some("10.244.0.1")), "node-0", false); // it counts once
         reserve(1, "elsewhere").unwrap();
         reserve(0, "b").unwrap();
         let full = reserve(0, "c").unwrap_err();
         assert_eq!(full, Rejection::OutOfPods { used: 3, capacity: 3 });
         assert!(reserve(0, "b").is_ok(), "it has its place already");
+    }
+
+    #[test]
+    fn a_node_that_lies_refuses_what_it_has_not() {
+        let amount = k8s_openapi::apimachinery::pkg::api::resource::Quantity("2".to_owned());
+        let amounts = [("cpu".to_owned(), amount)].into();
+        let limits = Resources::of(Some(&amounts));
+        let asking = |uid: &str, cpu: &str| -> Pod {
+            let resources = json!({"requests": {"cpu": cpu, "memory": "1Ti"}});
+            let containers = json!([{"name": "c", "resources": resources}]);
+            let pod = json!({"metadata": {"uid": uid}, "spec": {"containers": containers}});
+            serde_json::from_value(pod).unwrap()
+        };
+        let addresses = Addresses::default();
+        let reserve = |uid: &str, cpu: &str| {
+            let room = Room { limits: Some(&limits), ..room(0, 110) };
+            addresses.reserve(&asking(uid, cpu), room)
+        };
+        reserve("a", "1500m").unwrap();
+        let refused = reserve("b", "1").unwrap_err();
+        assert_eq!(refused.reason(), "OutOfcpu");
+        let message = "Node didn't have enough resource: cpu, requested: 1000, used: 1500, \
+                       capacity: 2000";
+        assert_eq!(refused.to_string(), message);
+        reserve("c", "500m").unwrap();
+        addresses.release("a");
+        reserve("b", "1").unwrap();
     }
 
     #[test]
@@ -248,7 +320,7 @@ mod tests {
             serde_json::from_value::<Pod>(pod).unwrap()
         };
         let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 110));
-        addresses.observe(&pod("old", Some("10.244.1.1")), "node-1");
+        addresses.observe(&pod("old", Some("10.244.1.1")), "node-1", false);
         assert_eq!(reserve(1, "a"), Err(Rejection::NodePorts), "it is in use");
         assert!(reserve(0, "a").is_ok());
         assert_eq!(reserve(0, "b"), Err(Rejection::NodePorts), "it was given a moment ago");

@@ -35,6 +35,7 @@ mod runtime;
 
 mod pods;
 
+mod groups;
 mod nodes;
 
 mod health;
@@ -62,6 +63,7 @@ mod eviction;
 mod logs;
 
 pub use families::IpFamilies;
+pub use groups::{NodeFailure, NodeGroup, UsageProfile};
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use housekeeping::Housekeeping;
 pub use metrics::ResourceMetrics;

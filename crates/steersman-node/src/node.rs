@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::cri::{Cri, CriError};
 use crate::eviction::Signal;
+use crate::groups::Shape;
 use crate::health;
 use crate::heartbeats::Heartbeats;
 use crate::housekeeping::Housekeeping;
@@ -152,6 +153,7 @@ impl ContainerdNode {
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
             features: Vec::new(),
             health: Some(watched),
+            shape: Shape::default(),
             name: name.clone(),
         };
         let servers = self.cluster_dns.iter().map(IpAddr::to_string).collect();

@@ -8,6 +8,7 @@ use steersman::Manager;
 use steersman::manager::Group;
 
 use crate::families::IpFamilies;
+use crate::groups::{NodeGroup, run_failures};
 use crate::heartbeats::Heartbeats;
 use crate::outages::Outages;
 use crate::pods::{self, Machines};
@@ -38,6 +39,8 @@ pub struct SimulatedNodes {
     pub outages: Outages,
     /// Of which families their addresses are, and those of their Pods.
     pub families: IpFamilies,
+    /// More nodes, of other kinds. What these do not say is as of those above.
+    pub groups: Vec<NodeGroup>,
 }
 
 impl Default for SimulatedNodes {
@@ -58,6 +61,7 @@ impl Default for SimulatedNodes {
             scripts: Scripts::default(),
             outages: Outages::default(),
             families: IpFamilies::default(),
+            groups: Vec::new(),
         }
     }
 }
@@ -103,6 +107,14 @@ impl SimulatedNodes {
         self
     }
 
+    /// Adds nodes of other kinds.
+    #[must_use]
+    pub fn with_groups(mut self, groups: Vec<NodeGroup>) -> Self {
+        self.scripts.use_profiles(&groups);
+        self.groups = groups;
+        self
+    }
+
     /// Adds these nodes to a manager. Their hearts beat all the time.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
@@ -123,7 +135,20 @@ impl SimulatedNodes {
         let machines: Machines = Arc::new(by_name.collect());
         let scripts = self.scripts.changes();
         let runtime = Simulated::new(self.termination, self.scripts);
-        let pods = pods::controller(machines, runtime, scripts, self.outages);
+        let pods = pods::controller(machines, runtime, scripts, self.outages.clone());
+        let (groups, outages) = (self.groups, self.outages);
+        let manager = match groups.iter().all(|group| group.failures.is_empty()) {
+            true => manager,
+            false => manager.with_runnable_in(
+                Group::LeaderElected,
+                "node-failures",
+                |_, shutdown| async move {
+                    shutdown.run_until_cancelled(run_failures(groups, outages)).await;
+                    shutdown.cancelled().await;
+                    Ok(())
+                },
+            ),
+        };
         manager.with(pods).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",
@@ -142,7 +167,19 @@ impl SimulatedNodes {
             let name = format!("{}{index}", self.prefix);
             Machine::simulated(name, index, self.capacity.clone(), self.families)
         };
-        (0..u32::MAX).take(self.count).map(machine).collect()
+        let mut machines: Vec<Machine> = (0..u32::MAX).take(self.count).map(machine).collect();
+        for group in &self.groups {
+            let mut capacity = self.capacity.clone();
+            capacity.extend(group.capacity.clone());
+            for (number, index) in group.numbers().zip((0..u32::MAX).skip(machines.len())) {
+                let name = group.name(number);
+                let machine = Machine::simulated(name, index, capacity.clone(), self.families);
+                machines.push(Machine { shape: group.shape(number), ..machine });
+            }
+        }
+        let pods = machines.iter().map(Machine::max_pods).max().unwrap_or_default();
+        machines.iter_mut().for_each(|machine| machine.make_room(pods));
+        machines
     }
 }
 
@@ -157,5 +194,25 @@ mod tests {
         assert_eq!(names, ["node-0", "node-1", "node-2"]);
         assert_eq!(machines[2].capacity["cpu"], "64");
         assert_eq!(machines[2].capacity["pods"], "110");
+    }
+
+    #[test]
+    fn groups_follow_and_share_what_they_do_not_say() {
+        let groups = NodeGroup::parse(
+            "- {count: 2, prefix: big-, capacity: {cpu: 64}, claims: {cpu: 128}, labels: {size: big}}",
+        );
+        let nodes = SimulatedNodes::new(1).with_groups(groups.unwrap());
+        let machines = nodes.machines();
+        let names: Vec<_> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        assert_eq!(names, ["node-0", "big-0", "big-1"]);
+        let mut addresses: Vec<_> = machines.iter().map(|it| it.addresses[0].clone()).collect();
+        addresses.dedup();
+        assert_eq!(addresses.len(), 3);
+        let node = machines[2].node(&steersman::clock::now_time());
+        assert_eq!(node.metadata.labels.unwrap()["size"], "big");
+        let status = node.status.unwrap();
+        let amount = |of: &str| status.allocatable.as_ref().unwrap()[of].0.clone();
+        assert_eq!((amount("cpu"), amount("pods")), ("128".to_owned(), "110".to_owned()));
+        assert_eq!(machines[2].capacity["cpu"], "64");
     }
 }

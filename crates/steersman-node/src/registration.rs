@@ -8,10 +8,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use steersman::Impersonation;
+use steersman_scheduler::framework::Resources;
 use tokio::sync::watch;
 
 use crate::addresses::{Block, node_address};
 use crate::families::IpFamilies;
+use crate::groups::Shape;
 
 /// The version that nodes claim to run.
 pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
@@ -51,6 +53,8 @@ pub(crate) struct Machine {
     pub(crate) features: Vec<String>,
     /// How it is, if that changes.
     pub(crate) health: Option<watch::Receiver<Health>>,
+    /// What makes it differ from others.
+    pub(crate) shape: Shape,
 }
 
 /// Who gives Pods their addresses.
@@ -60,6 +64,8 @@ pub(crate) enum Network {
     Simulated {
         /// Which of the machines it is.
         index: u32,
+        /// How many Pods the largest of them can run: blocks of one size do not overlap.
+        room: u32,
         /// Of which families addresses are.
         families: IpFamilies,
     },
@@ -105,28 +111,43 @@ impl Machine {
         Self {
             agent: Some(agent(&name)),
             addresses: families.of(node_address(index)),
-            network: Network::Simulated { index, families },
+            network: Network::Simulated { index, room: pods_of(&capacity), families },
             allocatable: capacity.clone(),
             capacity,
             system: simulated_system(&name),
             features: FEATURES.map(str::to_owned).into(),
             health: None,
+            shape: Shape::default(),
             name,
         }
     }
 
     /// The addresses of its Pods; where the runtime gives them, as many places.
     pub(crate) fn pod_addresses(&self) -> Block {
-        let index = match self.network {
-            Network::Simulated { index, .. } => index,
-            Network::OfRuntime => 0,
-        };
-        Block::of_node(index, self.max_pods())
+        match self.network {
+            Network::Simulated { index, room, .. } => Block::of_node(index, room),
+            Network::OfRuntime => Block::of_node(0, self.max_pods()),
+        }
     }
 
     /// How many Pods it can run.
     pub(crate) fn max_pods(&self) -> u32 {
-        self.capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110)
+        pods_of(&self.capacity)
+    }
+
+    /// Leaves room for so many addresses of Pods.
+    pub(crate) fn make_room(&mut self, pods: u32) {
+        if let Network::Simulated { room, .. } = &mut self.network {
+            *room = pods;
+        }
+    }
+
+    /// What it has of what it says that it has something else of.
+    pub(crate) fn limits(&self) -> Option<Resources> {
+        let real = self.capacity.iter().filter(|(name, _)| self.shape.claims.contains_key(*name));
+        let real: BTreeMap<_, _> =
+            real.map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
+        (!real.is_empty()).then(|| Resources::of(Some(&real)))
     }
 
     /// The Node as it is registered.
@@ -138,6 +159,9 @@ impl Machine {
             ("beta.kubernetes.io/os", "linux"),
             ("beta.kubernetes.io/arch", architecture()),
         ];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let labels = labels.into_iter().chain(self.shape.labels.clone()).collect();
+        let taints = Some(self.shape.taints.clone()).filter(|taints| !taints.is_empty());
         let spec = match self.network {
             Network::Simulated { families, .. } => {
                 let cidrs = self.pod_addresses().cidrs(families);
@@ -145,6 +169,7 @@ impl Machine {
                     pod_cidr: cidrs.first().cloned(),
                     pod_cidrs: Some(cidrs),
                     provider_id: Some(format!("simulated://{}", self.name)),
+                    taints,
                     ..NodeSpec::default()
                 }
             }
@@ -153,7 +178,7 @@ impl Machine {
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
-                labels: Some(labels.map(|(key, value)| (key.into(), value.into())).into()),
+                labels: Some(labels),
                 ..ObjectMeta::default()
             },
             spec: Some(spec),
@@ -172,7 +197,8 @@ impl Machine {
         for (resources, own) in
             [(&mut status.capacity, &self.capacity), (&mut status.allocatable, &self.allocatable)]
         {
-            let own = own.iter().map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
+            let own = own.iter().chain(&self.shape.claims);
+            let own = own.map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
             resources.get_or_insert_default().extend(own);
         }
         status.node_info = Some(self.system.clone());
@@ -185,6 +211,11 @@ impl Machine {
         report(status.conditions.get_or_insert_default(), &findings, now);
         status
     }
+}
+
+/// How many Pods a machine can run that has this much.
+fn pods_of(capacity: &BTreeMap<String, String>) -> u32 {
+    capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110)
 }
 
 /// What a healthy kubelet reports.

@@ -22,12 +22,14 @@ mod cache;
 mod queue;
 
 mod config;
+mod extender;
 
 mod scheduler;
 #[cfg(test)]
 mod testing;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use steersman::Manager;
 use steersman::manager::Group;
@@ -38,7 +40,7 @@ pub use names::{PART, SCHEDULER_NAME};
 pub use scheduler::WaitingPods;
 
 use metrics::SchedulerMetrics;
-use plugins::UnderWay;
+use plugins::Handle;
 use scheduler::Parts;
 
 /// A scheduler that is not running yet.
@@ -102,8 +104,10 @@ impl Scheduler {
 
     /// Lets a manager run it, on the replica that is elected.
     pub fn install(self, manager: Manager) -> Result<Manager, ConfigurationError> {
-        let preempting = Arc::new(UnderWay::default());
-        let mut assembled = config::assemble(&self.configuration, &self.plugins, &preempting)?;
+        let handle = Arc::new(Handle::default());
+        let mut assembled = config::assemble(&self.configuration, &self.plugins, &handle)?;
+        let preempts = self.configuration.extenders.iter().any(|it| !it.preempt_verb.is_empty());
+        handle.lists_candidates.store(preempts, Ordering::Relaxed);
         let metrics: SchedulerMetrics = manager.metrics().families();
         for profile in assembled.profiles.values_mut() {
             Arc::make_mut(profile).measure(metrics.clone());
@@ -113,7 +117,8 @@ impl Scheduler {
             profiles: Arc::new(assembled.profiles),
             sort: assembled.sort,
             backoff: self.configuration.backoff(),
-            preempting,
+            extenders: self.configuration.extenders.clone(),
+            handle,
             waiting: self.waiting,
         };
         let caches = manager.caches().clone();

@@ -7,15 +7,18 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use steersman::ObjectKey;
 
 use crate::config::{Configuration, assemble};
 use crate::framework::{
-    Cycle, CycleState, Failure, Helped, Lister, NodeInfo, Nominator, PodInfo, PostFilter, Profile,
-    Snapshot,
+    Cycle, CycleState, Failure, Helped, Lister, NodeInfo, Nominator, Plugin, PodInfo, PostFilter,
+    Profile, Snapshot,
 };
 
 /// An object from its JSON.
@@ -68,6 +71,8 @@ pub(crate) struct World {
     pub(crate) nominator: Nominator,
     pub(crate) objects: Objects,
     pub(crate) configuration: Configuration,
+    /// Beside Kubernetes' own.
+    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
 }
 
 /// Other objects.
@@ -76,10 +81,15 @@ pub(crate) struct Objects {
     pub(crate) claims: Vec<Arc<PersistentVolumeClaim>>,
     pub(crate) classes: Vec<Arc<StorageClass>>,
     pub(crate) volumes: Vec<Arc<PersistentVolume>>,
+    pub(crate) csi_drivers: Vec<Arc<CSIDriver>>,
+    pub(crate) storage_capacities: Vec<Arc<CSIStorageCapacity>>,
     pub(crate) csi_nodes: Vec<Arc<CSINode>>,
     pub(crate) namespaces: Vec<Arc<Namespace>>,
     pub(crate) budgets: Vec<Arc<PodDisruptionBudget>>,
     pub(crate) services: Vec<Arc<Service>>,
+    pub(crate) resource_claims: Vec<Arc<ResourceClaim>>,
+    pub(crate) device_classes: Vec<Arc<DeviceClass>>,
+    pub(crate) resource_slices: Vec<Arc<ResourceSlice>>,
 }
 
 /// What comes of an attempt.
@@ -109,7 +119,7 @@ impl World {
         pod: &Pod,
         try_out: impl FnOnce(&Profile, Cycle<'_>) -> T,
     ) -> T {
-        let assembled = assemble(&self.configuration, &[], &Arc::default())
+        let assembled = assemble(&self.configuration, &self.plugins, &Arc::default())
             .expect("the configuration makes sense");
         let profile = assembled.profiles.values().next().expect("there is one").clone();
         let snapshot = Snapshot::of(self.nodes.iter().cloned().map(Arc::new));
@@ -214,6 +224,14 @@ impl Lister for Objects {
         self.volumes.clone()
     }
 
+    fn csi_driver(&self, name: &str) -> Option<Arc<CSIDriver>> {
+        named(&self.csi_drivers, &ObjectKey::named(name))
+    }
+
+    fn storage_capacities(&self) -> Vec<Arc<CSIStorageCapacity>> {
+        self.storage_capacities.clone()
+    }
+
     fn csi_node(&self, name: &str) -> Option<Arc<CSINode>> {
         named(&self.csi_nodes, &ObjectKey::named(name))
     }
@@ -237,6 +255,22 @@ impl Lister for Objects {
     fn services(&self, namespace: &str) -> Vec<Arc<Service>> {
         let is_there = |it: &&Arc<Service>| it.metadata.namespace.as_deref() == Some(namespace);
         self.services.iter().filter(is_there).cloned().collect()
+    }
+
+    fn resource_claim(&self, key: &ObjectKey) -> Option<Arc<ResourceClaim>> {
+        named(&self.resource_claims, key)
+    }
+
+    fn resource_claims(&self) -> Vec<Arc<ResourceClaim>> {
+        self.resource_claims.clone()
+    }
+
+    fn device_class(&self, name: &str) -> Option<Arc<DeviceClass>> {
+        named(&self.device_classes, &ObjectKey::named(name))
+    }
+
+    fn resource_slices(&self) -> Vec<Arc<ResourceSlice>> {
+        self.resource_slices.clone()
     }
 
     fn replica_set(&self, _: &ObjectKey) -> Option<Arc<ReplicaSet>> {

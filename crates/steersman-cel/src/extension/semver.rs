@@ -18,7 +18,8 @@ enum Identifier {
 }
 
 impl Version {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a version; otherwise what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }

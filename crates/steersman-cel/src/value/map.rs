@@ -18,6 +18,9 @@ pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>, &'a Shape),
     /// Made by the expression: keys as they were written, and values.
     Owned(Arc<BTreeMap<Key<'a>, (Value<'a>, Value<'a>)>>),
+    /// Such a map, and what is found under keys that it does not have: `in` and `size()` know only
+    /// those that it has.
+    OwnedOr(Arc<BTreeMap<Key<'a>, (Value<'a>, Value<'a>)>>, Arc<Value<'a>>),
 }
 
 /// A key as maps compare it: numbers by their value, whatever their type.
@@ -86,6 +89,17 @@ impl<'a> Map<'a> {
         Self::new(entries)
     }
 
+    /// The same map, in which this is found under every key that it does not have.
+    #[must_use]
+    pub fn or(self, default: Value<'a>) -> Self {
+        match self {
+            Map::Owned(entries) | Map::OwnedOr(entries, _) => {
+                Map::OwnedOr(entries, Arc::new(default))
+            }
+            json @ Map::Json(..) => json,
+        }
+    }
+
     pub(crate) fn new(
         entries: impl IntoIterator<Item = (Value<'a>, Value<'a>)>,
     ) -> Result<Self, Error> {
@@ -102,7 +116,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Map::Json(fields, _) => fields.len(),
-            Map::Owned(entries) => entries.len(),
+            Map::Owned(entries) | Map::OwnedOr(entries, _) => entries.len(),
         }
     }
 
@@ -131,6 +145,10 @@ impl<'a> Map<'a> {
                 let key = Key::Text(Text::Borrowed(name));
                 entries.get(&key).map(|(_, value)| Ok(value.clone()))
             }
+            Map::OwnedOr(entries, default) => {
+                let found = entries.get(&Key::Text(Text::Borrowed(name)));
+                Some(Ok(found.map_or(&**default, |(_, value)| value).clone()))
+            }
         }
     }
 
@@ -139,12 +157,18 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(..) => self.field(key.as_str()?),
             Map::Owned(entries) => entries.get(&key_of(key)?).map(|(_, value)| Ok(value.clone())),
+            Map::OwnedOr(entries, default) => {
+                let found = entries.get(&key_of(key)?);
+                Some(Ok(found.map_or(&**default, |(_, value)| value).clone()))
+            }
         }
     }
 
     pub(crate) fn contains(&self, key: &Value<'a>) -> bool {
         match self {
-            Map::Owned(entries) => key_of(key).is_some_and(|key| entries.contains_key(&key)),
+            Map::Owned(entries) | Map::OwnedOr(entries, _) => {
+                key_of(key).is_some_and(|key| entries.contains_key(&key))
+            }
             Map::Json(..) => self.get(key).is_some(),
         }
     }
@@ -159,7 +183,9 @@ impl<'a> Map<'a> {
                     .map(|(key, _)| Value::String(key))
                     .collect()
             }
-            Map::Owned(entries) => entries.values().map(|(key, _)| key.clone()).collect(),
+            Map::Owned(entries) | Map::OwnedOr(entries, _) => {
+                entries.values().map(|(key, _)| key.clone()).collect()
+            }
         }
     }
 
@@ -177,7 +203,7 @@ impl<'a> Map<'a> {
                     Some((Value::String(key), Value::shaped(json, shape)))
                 }))
             }
-            Map::Owned(entries) => {
+            Map::Owned(entries) | Map::OwnedOr(entries, _) => {
                 Box::new(entries.values().map(|(key, value)| (key.clone(), Ok(value.clone()))))
             }
         }

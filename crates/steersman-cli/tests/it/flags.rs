@@ -50,6 +50,27 @@ fn a_bad_flag_or_value_is_one_clear_line() {
 }
 
 #[test]
+fn a_file_of_nodes_that_makes_no_sense_is_one_clear_line() {
+    let file = directory().join("nodes.yaml");
+    let path = file.display().to_string();
+    let up = |nodes: &str| {
+        let listen = ["--memory", "--listen", "127.0.0.1:0"];
+        refused(&[&["up", "--nodes", nodes, "--nodes-file", &path], &listen[..]].concat())
+    };
+    assert!(up("0").contains("No such file"), "{}", up("0"));
+    for (text, nodes, expected) in [
+        ("- {prefix: a-, colour: red}", "0", "unknown field `colour`"),
+        ("- {prefix: A}", "0", "no node can be called \"A0\""),
+        ("- {prefix: node-}", "1", "the prefix of those that --nodes asks for"),
+        ("- [", "0", "nodes.yaml: "),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let told = up(nodes);
+        assert!(told.contains(expected) && told.contains("nodes.yaml"), "{told}");
+    }
+}
+
+#[test]
 fn files_about_users_that_make_no_sense_are_one_clear_line() {
     let directory = directory();
     let file = |name: &str, text: &str| {

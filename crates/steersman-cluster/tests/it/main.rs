@@ -3,6 +3,7 @@
 
 mod dual_stack;
 mod encryption;
+mod node_groups;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use k8s_openapi::api::resource::v1::{
+    DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
+};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
 use steersman::{Result, clock};
@@ -43,6 +45,10 @@ fn from_template() -> Value {
     json!([{"name": "gpu", "resourceClaimTemplateName": "one"}])
 }
 
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
 /// What the status of a Pod calls its claims.
 fn names(pod: &Pod) -> Vec<String> {
     let statuses = pod.status.as_ref().and_then(|it| it.resource_claim_statuses.clone());
@@ -78,10 +84,11 @@ async fn a_pods_claim_is_made_from_its_template_reserved_and_gone_when_it_ends(
     spec.restart_policy = Some("Never".into());
     spec.containers[0].image = Some("steersman.dev/exit:0-after-60s".into());
     client.create(&sum).await?;
-    cluster.eventually("sum", is_ready).await?;
+    cluster.advance(Duration::from_secs(1)).await;
     let failed = "resource_claim Warning FailedResourceClaimCreation: PodResourceClaim gpu: resource \
                   claim template \"one\": resourceclaimtemplate.resource.k8s.io \"one\" not found";
     assert!(told(&cluster, "Pod").await?.contains(&failed.to_owned()));
+    assert!(node_of(&client.get("sum").await?.unwrap()).is_none(), "it waits for its claim");
 
     client.create(&template("one")).await?;
     cluster.eventually("sum", |pod: &Pod| names(pod).len() == 1).await?;
@@ -244,4 +251,111 @@ fn a_pod_of_a_broken_device_goes_whenever_the_controller_is_restarted() {
         taint(cluster, &broken()).await?;
         cluster.gone::<Pod>("web").await
     });
+}
+
+/// Devices of this model on a node, and the class for them.
+async fn offer(cluster: &Cluster, node: &str, devices: &[&str]) -> Result<()> {
+    let devices: Vec<Value> = devices
+        .iter()
+        .map(|name| json!({"name": name, "attributes": {"model": {"string": "x1"}}}))
+        .collect();
+    let slice: ResourceSlice = object(json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node},
+        "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": devices,
+                 "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}},
+    }));
+    cluster.client().create(&slice).await.map(drop)
+}
+
+async fn make_class(cluster: &Cluster) -> Result<()> {
+    let expression = "device.attributes['gpu.example.com'].model == 'x1'";
+    let class: DeviceClass = object(json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }));
+    cluster.client().create(&class).await.map(drop)
+}
+
+fn unscheduled(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let told = conditions.iter().find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
+    told.message.as_deref()
+}
+
+/// The devices that a claim was given.
+fn devices(claim: &ResourceClaim) -> Vec<String> {
+    let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref());
+    let results = allocation.and_then(|it| it.devices.as_ref()).and_then(|it| it.results.as_ref());
+    results.into_iter().flatten().map(|it| format!("{}/{}", it.pool, it.device)).collect()
+}
+
+#[steersman::test]
+async fn pods_get_devices_where_they_are_and_wait_while_others_have_them(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    client.create(&template("one")).await?;
+    client.create(&user("first", &from_template())).await?;
+    let waits = |pod: &Pod| unscheduled(pod).is_some();
+    cluster.eventually("first", waits).await?;
+    let first: Pod = client.get("first").await?.unwrap();
+    let told = "0/3 nodes are available: request gpu: device class gpu does not exist. still not \
+                schedulable, preemption: 0/3 nodes are available: 3 Preemption is not helpful for \
+                scheduling.";
+    assert_eq!(unscheduled(&first), Some(told));
+    make_class(&cluster).await?;
+    let nowhere = |pod: &Pod| {
+        unscheduled(pod).is_some_and(|why| why.contains("3 cannot allocate all claims"))
+    };
+    cluster.eventually("first", nowhere).await?;
+    offer(&cluster, "node-1", &["a"]).await?;
+    cluster.eventually("first", is_ready).await?;
+    let first: Pod = client.get("first").await?.unwrap();
+    assert_eq!(node_of(&first), Some("node-1"));
+    let name = names(&first).remove(0);
+    let given: ResourceClaim = client.get(name.as_str()).await?.unwrap();
+    assert_eq!(devices(&given), ["node-1/a"]);
+    assert_eq!(users(&given), 1);
+    assert_eq!(given.metadata.finalizers.as_deref(), Some(&[FINALIZER.to_owned()][..]));
+
+    // There is one device, so that one Pod waits for the other to go.
+    client.create(&user("second", &from_template())).await?;
+    cluster.eventually("second", nowhere).await?;
+    cluster.advance(Duration::from_secs(600)).await;
+    assert_eq!(node_of(&client.get("second").await?.unwrap()), None);
+    client.delete::<Pod>("first", &DeleteParams::default()).await?;
+    cluster.eventually("second", is_ready).await?;
+    let second: Pod = client.get("second").await?.unwrap();
+    let taken: ResourceClaim = client.get(names(&second)[0].as_str()).await?.unwrap();
+    assert_eq!(devices(&taken), ["node-1/a"]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn many_pods_share_devices_of_several_nodes_and_none_is_given_twice(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    make_class(&cluster).await?;
+    client.create(&template("one")).await?;
+    for node in ["node-0", "node-1", "node-2"] {
+        offer(&cluster, node, &["a", "b", "c", "d"]).await?;
+    }
+    for number in 0..14 {
+        client.create(&user(&format!("p{number}"), &from_template())).await?;
+    }
+    let twelve = |pods: &[Pod]| pods.iter().filter(|pod| is_ready(pod)).count() == 12;
+    let pods: Vec<Pod> = all_become(&cluster, twelve).await?;
+    let claims: Vec<ResourceClaim> = all(&cluster).await?;
+    let mut given: Vec<String> = claims.iter().flat_map(devices).collect();
+    given.sort();
+    given.dedup();
+    assert_eq!(given.len(), 12, "{given:?}");
+    for pod in pods.iter().filter(|pod| is_ready(pod)) {
+        let name = names(pod).remove(0);
+        let claim = claims.iter().find(|it| it.metadata.name.as_ref() == Some(&name)).unwrap();
+        let device = devices(claim).remove(0);
+        assert!(device.starts_with(node_of(pod).unwrap()), "{device} of {:?}", node_of(pod));
+    }
+    Ok(())
 }

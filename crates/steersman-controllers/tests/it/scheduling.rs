@@ -1,15 +1,19 @@
 //! Pods find nodes, and nodes run Pods.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::{ListOptions, Manager, Result};
+use steersman_scheduler::framework::{Cycle, Plugin, Points, PreFilter, Refusal};
 use steersman_scheduler::{Configuration, Scheduler};
 use steersman_testkit::Cluster;
 
@@ -265,5 +269,127 @@ profiles:
     let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
     let by = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
     assert_eq!(by.unwrap().reporting_controller.as_deref(), Some("packing"));
+    Ok(())
+}
+
+/// Counts how often each Pod is tried.
+struct Attempts(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Plugin for Attempts {
+    fn name(&self) -> &'static str {
+        "Attempts"
+    }
+
+    fn points(&self) -> Points {
+        Points::PRE_FILTER
+    }
+
+    fn pre_filter(&self, cycle: &mut Cycle<'_>) -> std::result::Result<PreFilter, Refusal> {
+        *self.0.lock().unwrap().entry(cycle.info.key.name.to_string()).or_default() += 1;
+        Ok(PreFilter::Skip)
+    }
+}
+
+#[steersman::test(nodes = 20)]
+async fn many_who_make_others_go_are_tried_twice_each_and_nobody_goes_in_vain(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let attempts = Arc::new(Mutex::new(BTreeMap::new()));
+    let scheduler = Scheduler::configured(Configuration::default().named("counting"));
+    let manager = Manager::new(client.kube().clone());
+    let manager = scheduler.with(Attempts(Arc::clone(&attempts))).install(manager);
+    let _running = manager.expect("it can be run").start();
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 10,
+    });
+    client.create(&object::<PriorityClass>(class)).await?;
+    let of = |name: String, cpu: &str| {
+        let mut pod = asking(&name, cpu);
+        let spec = pod.spec.as_mut().unwrap();
+        spec.scheduler_name = Some("counting".into());
+        spec.termination_grace_period_seconds = Some(0);
+        pod
+    };
+    // Four of them fill a node, of which three have to go.
+    for number in 0..80 {
+        client.create(&of(format!("filling-{number}"), "1800m")).await?;
+    }
+    all_become(&cluster, |pods: &[Pod]| pods.iter().filter(|it| is_ready(it)).count() == 80)
+        .await?;
+    for number in 0..20 {
+        let mut pod = of(format!("preempting-{number}"), "6");
+        pod.spec.as_mut().unwrap().priority_class_name = Some("high".into());
+        client.create(&pod).await?;
+    }
+    let is_preempting = |pod: &&Pod| pod.spec.as_ref().unwrap().priority == Some(10);
+    let pods: Vec<Pod> = all_become(&cluster, |pods: &[Pod]| {
+        pods.iter().filter(is_preempting).filter(|it| is_ready(it)).count() == 20
+    })
+    .await?;
+    assert_eq!(pods.len(), 40, "one of four stays");
+    let attempts = attempts.lock().unwrap();
+    let more: Vec<_> = attempts
+        .iter()
+        .filter(|(name, count)| name.starts_with("preempting") && **count != 2)
+        .collect();
+    assert!(more.is_empty(), "{more:?}");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_namespace_that_gets_labels_wakes_pods_that_look_for_its_pods(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let namespace: Namespace = object(json!({"metadata": {"name": "team"}}));
+    client.create(&namespace).await?;
+    let mut db = pod("db", &json!({}));
+    db.metadata.namespace = Some("team".into());
+    client.create(&db).await?;
+    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {},
+                      "namespaceSelector": {"matchLabels": {"team": "yes"}}});
+    let near = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    client.create(&pod("web", &json!({"affinity": near}))).await?;
+    cluster.eventually("web", |pod: &Pod| unschedulable(pod).is_some()).await?;
+    let before = steersman::clock::now();
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "yes"}}}));
+    client.patch::<Namespace, _>("team", &patch).await?;
+    cluster.eventually("web", is_ready).await?;
+    let waited = steersman::clock::now().duration_since(before).as_secs();
+    assert!(waited < 60, "it was woken by that, not after five minutes: {waited} s");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_that_has_to_wait_for_its_volumes_says_where_it_will_go(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let class: StorageClass = object(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"},
+        "provisioner": "nobody.example.com", "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    client.create(&class).await?;
+    let claim: PersistentVolumeClaim = object(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"],
+                 "resources": {"requests": {"storage": "1Gi"}}},
+    }));
+    client.create(&claim).await?;
+    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+    client.create(&pod("web", &json!({"volumes": [volume]}))).await?;
+    client.create(&pod("plain", &json!({}))).await?;
+    let nominated = |pod: &Pod| pod.status.as_ref().and_then(|it| it.nominated_node_name.clone());
+    cluster.eventually("web", |pod: &Pod| nominated(pod).is_some()).await?;
+    let web: Pod = client.get("web").await?.unwrap();
+    assert_eq!(node_of(&web), None, "nobody makes its volume");
+    let data: PersistentVolumeClaim = client.get("data").await?.unwrap();
+    let selected = &data.metadata.annotations.unwrap()["volume.kubernetes.io/selected-node"];
+    assert_eq!(Some(selected), nominated(&web).as_ref());
+    cluster.eventually("plain", is_ready).await?;
+    assert_eq!(nominated(&client.get("plain").await?.unwrap()), None);
     Ok(())
 }

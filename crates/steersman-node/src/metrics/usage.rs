@@ -1,6 +1,7 @@
 //! How much Pods and nodes use.
 //!
-//! A container that runs uses what its [script](crate::script) says, or [next to nothing](IDLE). A
+//! A container that runs uses what its [script](crate::script) says, what the group of its node says,
+//! or [next to nothing](IDLE). A
 //! node that is ready uses what its Pods do, and [something of its own](SYSTEM). Unlike in reality,
 //! nothing has to run for a while before it is measured.
 
@@ -9,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Map, Value, json};
 use steersman_values::Quantity;
 
+use crate::groups::UsageProfile;
 use crate::script::{Script, Scripted, Scripts};
 
 const API_VERSION: &str = "metrics.k8s.io/v1beta1";
@@ -35,12 +37,19 @@ impl Usage {
         Self { cpu: amount(cpu), memory: amount(memory) }
     }
 
-    fn of_script(script: &Script) -> Self {
-        let idle = Self::of(IDLE);
+    fn of_script(script: &Script, otherwise: Self) -> Self {
         Self {
-            cpu: script.cpu().unwrap_or(idle.cpu),
-            memory: script.memory().unwrap_or(idle.memory),
+            cpu: script.cpu().unwrap_or(otherwise.cpu),
+            memory: script.memory().unwrap_or(otherwise.memory),
         }
+    }
+
+    /// What a container uses of which no script says anything.
+    fn by_profile(profile: Option<&UsageProfile>, container: &Container) -> Self {
+        let idle = Self::of(IDLE);
+        let cpu = profile.and_then(|profile| profile.cpu_of(container));
+        let memory = profile.and_then(|profile| profile.memory_of(container));
+        Self { cpu: cpu.unwrap_or(idle.cpu), memory: memory.unwrap_or(idle.memory) }
     }
 
     /// Both together. What makes too much of it counts as nothing.
@@ -111,12 +120,15 @@ fn used<'a>(scripts: &Scripts, pod: &'a Pod) -> Vec<(&'a str, Usage)> {
         };
         statuses.clone().any(is_running)
     };
+    let profile = spec.node_name.as_deref().and_then(|node| scripts.profile(node));
     main.chain(init)
         .filter(|(container, _)| runs(container))
         .map(|(container, main)| {
             let image = container.image.as_deref().unwrap_or_default();
             let scripted = Scripted { pod, name: &container.name, image, main };
-            (container.name.as_str(), Usage::of_script(&scripts.script(&scripted)))
+            let otherwise = Usage::by_profile(profile.as_ref(), container);
+            let usage = Usage::of_script(&scripts.script(&scripted), otherwise);
+            (container.name.as_str(), usage)
         })
         .collect()
 }

@@ -46,7 +46,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if status::has_ended(pod) {
             self.addresses.release(uid_of(pod));
         } else {
-            self.addresses.observe(pod, node);
+            let machine = self.machines.get(node);
+            let lies = machine.is_some_and(|machine| !machine.shape.claims.is_empty());
+            self.addresses.observe(pod, node, lies);
         }
     }
 
@@ -199,7 +201,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
             return Ok(known.iter().map(|address| address.ip.clone()).collect());
         }
         let (node, capacity) = (machine.name.as_str(), machine.max_pods());
-        let room = Room { node, block: machine.pod_addresses(), capacity };
+        let limits = machine.limits();
+        let limits = limits.as_ref();
+        let room = Room { node, block: machine.pod_addresses(), capacity, limits };
         let reserved = self.addresses.reserve(pod, room)?;
         Ok(match machine.network {
             _ if on_host(pod) => machine.addresses.clone(),

@@ -8,18 +8,22 @@ use steersman_values::Quantity;
 use tokio::sync::watch;
 
 use super::{Exits, Ready, Script, annotations, image};
+use crate::groups::{NodeGroup, UsageProfile};
 
 /// What the containers of simulated nodes do. Clones share their rules, which can change while
 /// Pods run.
 #[derive(Clone, Debug)]
 pub struct Scripts {
     rules: Arc<Mutex<Vec<Rule>>>,
+    /// What containers use on some nodes, unless a rule says otherwise.
+    profiles: Arc<Mutex<Vec<NodeGroup>>>,
     changed: watch::Sender<()>,
 }
 
 impl Default for Scripts {
     fn default() -> Self {
-        Self { rules: Arc::default(), changed: watch::Sender::new(()) }
+        let (rules, profiles) = Default::default();
+        Self { rules, profiles, changed: watch::Sender::new(()) }
     }
 }
 
@@ -59,7 +63,21 @@ impl Scripts {
     #[must_use]
     pub fn fork(&self) -> Self {
         let rules = self.lock().clone();
-        Self { rules: Arc::new(Mutex::new(rules)), changed: watch::Sender::new(()) }
+        let rules = Arc::new(Mutex::new(rules));
+        let profiles = Arc::clone(&self.profiles);
+        Self { rules, profiles, changed: watch::Sender::new(()) }
+    }
+
+    /// Takes over what containers use on the nodes of these groups.
+    pub(crate) fn use_profiles(&self, groups: &[NodeGroup]) {
+        let with_usage = groups.iter().filter(|group| group.usage.is_some()).cloned();
+        *self.profiles.lock().unwrap_or_else(PoisonError::into_inner) = with_usage.collect();
+    }
+
+    /// What containers use on a node, if something is said of that.
+    pub(crate) fn profile(&self, node: &str) -> Option<UsageProfile> {
+        let groups = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.iter().find(|group| group.has(node))?.usage.clone()
     }
 
     /// Hears that rules have changed.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::{ConfigurationError, invalid};
 use crate::framework::{Plugin, SCORE_MAX};
 use crate::plugins::{
-    BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, ImageLocality,
-    InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, PrioritySort, SchedulingGates, ShapePoint, Strategy, TaintToleration,
-    UnderWay, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
+    BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, Handle,
+    ImageLocality, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable,
+    NodeVolumeLimits, PodTopologySpread, PrioritySort, SchedulingGates, ShapePoint, Strategy,
+    TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
 };
 
 /// What stands in every document of arguments.
@@ -106,7 +106,8 @@ struct VolumeBindingArgs {
 pub(super) fn make(
     name: &str,
     args: &Value,
-    preempting: &Arc<UnderWay>,
+    handle: &Arc<Handle>,
+    ignored: &[String],
 ) -> Result<Option<Arc<dyn Plugin>>, ConfigurationError> {
     Ok(Some(match name {
         "SchedulingGates" => Arc::new(SchedulingGates),
@@ -119,7 +120,11 @@ pub(super) fn make(
             Arc::new(NodeAffinity { added: added_affinity })
         }
         "NodePorts" => Arc::new(NodePorts),
-        "NodeResourcesFit" => Arc::new(fit(read(name, args)?)?),
+        "NodeResourcesFit" => {
+            let mut fit = fit(read(name, args)?)?;
+            fit.ignored.extend_from_slice(ignored);
+            Arc::new(fit)
+        }
         "VolumeRestrictions" => Arc::new(VolumeRestrictions),
         "NodeVolumeLimits" => Arc::new(NodeVolumeLimits),
         "VolumeBinding" => {
@@ -138,7 +143,7 @@ pub(super) fn make(
         }
         "DefaultPreemption" => {
             let args: PreemptionArgs = read(name, args)?;
-            let mut plugin = DefaultPreemption::new(Arc::clone(preempting));
+            let mut plugin = DefaultPreemption::new(Arc::clone(handle));
             let percentage = args.min_candidate_nodes_percentage;
             plugin.candidates_percentage = percentage.unwrap_or(plugin.candidates_percentage);
             let absolute = args.min_candidate_nodes_absolute;
@@ -152,7 +157,7 @@ pub(super) fn make(
                 false => BalancedAllocation { resources: weighted(resources) },
             })
         }
-        "DynamicResources" => Arc::new(DynamicResources),
+        "DynamicResources" => Arc::new(DynamicResources::new(Arc::clone(handle))),
         "ImageLocality" => Arc::new(ImageLocality),
         "DefaultBinder" => Arc::new(DefaultBinder),
         _ => return Ok(None),

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub(crate) use profiles::assemble;
 
+use crate::extender::ExtenderConfiguration;
 use crate::names::SCHEDULER_NAME;
 use crate::queue::Backoff;
 
@@ -55,7 +56,7 @@ pub struct Configuration {
     percentage_of_nodes_to_score: Option<i64>,
     pod_initial_backoff_seconds: Option<i64>,
     pod_max_backoff_seconds: Option<i64>,
-    extenders: Vec<Value>,
+    pub(crate) extenders: Vec<ExtenderConfiguration>,
     leader_election: Option<LeaderElection>,
     parallelism: Option<i64>,
     client_connection: Option<Value>,
@@ -188,9 +189,7 @@ impl Configuration {
             let why = "must be greater than or equal to PodInitialBackoffSeconds";
             return Err(invalid("podMaxBackoffSeconds", backoff.max.as_secs(), why));
         }
-        if !self.extenders.is_empty() {
-            return Err(invalid("extenders", self.extenders.len(), "extenders are not supported"));
-        }
+        self.check_extenders()?;
         let mut names: Vec<&str> = self.profiles.iter().map(ProfileConfiguration::name).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -198,6 +197,32 @@ impl Configuration {
             return Err(invalid("profiles.schedulerName", format!("{:?}", pair[0]), why));
         }
         Ok(())
+    }
+}
+
+impl Configuration {
+    fn check_extenders(&self) -> Result<(), ConfigurationError> {
+        for (number, extender) in self.extenders.iter().enumerate() {
+            if let Some((field, value, why)) = extender.mistake() {
+                return Err(invalid(&format!("extenders[{number}].{field}"), value, why));
+            }
+        }
+        let binders = self.extenders.iter().filter(|it| !it.bind_verb.is_empty()).count();
+        if binders > 1 {
+            let why = "found more than one extender implementing bind";
+            return Err(invalid(
+                "extenders",
+                format!("found {binders} extenders implementing bind"),
+                why,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Extended resources that only extenders look at.
+    fn ignored_resources(&self) -> Vec<String> {
+        let managed = self.extenders.iter().flat_map(|extender| &extender.managed_resources);
+        managed.filter(|it| it.ignored_by_scheduler).map(|it| it.name.clone()).collect()
     }
 }
 

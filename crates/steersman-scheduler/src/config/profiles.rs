@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::args::make;
 use super::{Configuration, ConfigurationError, PluginSet, ProfileConfiguration, invalid};
 use crate::framework::{Enabled, Plugin, Points, Profile};
-use crate::plugins::{DEFAULTS, UnderWay};
+use crate::plugins::{DEFAULTS, Handle};
 use crate::queue::Profiles;
 
 const POINTS: [(&str, Points); 12] = [
@@ -38,7 +38,7 @@ pub(crate) struct Assembled {
 pub(crate) fn assemble(
     configuration: &Configuration,
     own: &[Arc<dyn Plugin>],
-    preempting: &Arc<UnderWay>,
+    handle: &Arc<Handle>,
 ) -> Result<Assembled, ConfigurationError> {
     let default = [ProfileConfiguration::default()];
     let given = match configuration.profiles.is_empty() {
@@ -48,10 +48,14 @@ pub(crate) fn assemble(
     let mut profiles = HashMap::new();
     let mut sort: Option<Arc<dyn Plugin>> = None;
     for (number, profile) in given.iter().enumerate() {
-        let mut chosen = Chosen { number, profile, own, preempting, plugins: Vec::new() };
+        let ignored = configuration.ignored_resources();
+        let mut chosen = Chosen { number, profile, own, handle, ignored, plugins: Vec::new() };
         chosen.choose()?;
         let percentage = configuration.percentage(profile);
-        let made = Profile::new(profile.name(), percentage, chosen.plugins);
+        let mut made = Profile::new(profile.name(), percentage, chosen.plugins);
+        if !configuration.extenders.is_empty() {
+            made.look_at_all();
+        }
         let sorting = made.at(Points::QUEUE_SORT).next().cloned();
         let field = format!("profiles[{number}].plugins.queueSort");
         match (&sort, sorting) {
@@ -74,7 +78,9 @@ struct Chosen<'a> {
     number: usize,
     profile: &'a ProfileConfiguration,
     own: &'a [Arc<dyn Plugin>],
-    preempting: &'a Arc<UnderWay>,
+    handle: &'a Arc<Handle>,
+    /// Extended resources that only extenders look at.
+    ignored: Vec<String>,
     plugins: Vec<Enabled>,
 }
 
@@ -143,7 +149,7 @@ impl Chosen<'_> {
         let args = config.map_or(&Value::Null, |config| &config.args);
         let unknown =
             || ConfigurationError::UnknownPlugin { profile: self.number, name: name.to_owned() };
-        make(name, args, self.preempting)?.ok_or_else(unknown)
+        make(name, args, self.handle, &self.ignored)?.ok_or_else(unknown)
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{Configuration, assemble};
 use crate::framework::{Plugin, Points, Profile};
-use crate::plugins::UnderWay;
+use crate::plugins::Handle;
 
 fn parse(body: &str) -> Result<Configuration, String> {
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -12,7 +12,7 @@ fn parse(body: &str) -> Result<Configuration, String> {
 fn assembled(body: &str) -> Result<Vec<Arc<Profile>>, String> {
     let configuration = parse(body)?;
     let own: [Arc<dyn Plugin>; 1] = [Arc::new(Own)];
-    let assembled = assemble(&configuration, &own, &Arc::new(UnderWay::default()));
+    let assembled = assemble(&configuration, &own, &Arc::new(Handle::default()));
     let mut profiles: Vec<_> =
         assembled.map_err(|error| error.to_string())?.profiles.into_values().collect();
     profiles.sort_by(|a, b| a.name().cmp(b.name()));
@@ -45,7 +45,7 @@ fn without_profiles_there_is_the_default_one_with_the_plugins_of_kubernetes() {
     assert_eq!(names(&profiles[0], Points::SCORE), scores);
     let filters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts \
                    NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone \
-                   PodTopologySpread InterPodAffinity";
+                   PodTopologySpread InterPodAffinity DynamicResources";
     assert_eq!(names(&profiles[0], Points::FILTER), filters);
     assert_eq!(names(&profiles[0], Points::QUEUE_SORT), "PrioritySort");
 }
@@ -100,7 +100,20 @@ fn what_makes_no_sense_is_refused() {
         ),
         (&strategy("{type: Best}"), "scoringStrategy.type: Invalid value: \"Best\""),
         (&strategy("{type: RequestedToCapacityRatio}"), "at least one point must be specified"),
-        ("extenders: [{urlPrefix: http://x}]", "extenders are not supported"),
+        ("extenders: [{urlPrefix: x}]", "extenders[0].urlPrefix: Invalid value: \"x\": must be"),
+        (
+            "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]",
+            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]",
+            "found more than one extender implementing bind",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a/b}, {name: a/b}]}]",
+            "duplicate extender managed resource name",
+        ),
+        ("extenders: [{urlPrefix: 'http://x', httpTimeout: soon}]", "must be a duration"),
     ] {
         let refused = assembled(body).map(|_| ()).unwrap_err();
         assert!(refused.contains(part), "{body}: {refused}");

@@ -3,8 +3,9 @@
 use std::ops::BitOr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
 use super::pod_info::PodInfo;
 
@@ -17,16 +18,28 @@ pub enum Resource {
     UnscheduledPod,
     /// A node.
     Node,
+    /// A namespace.
+    Namespace,
     /// A claim for a volume.
     PersistentVolumeClaim,
     /// A volume.
     PersistentVolume,
     /// A class of volumes.
     StorageClass,
+    /// A driver of volumes.
+    CsiDriver,
+    /// How much space a driver of volumes has somewhere.
+    CsiStorageCapacity,
     /// What drivers of volumes offer on a node.
     CsiNode,
     /// That a volume is attached to a node.
     VolumeAttachment,
+    /// A claim for devices.
+    ResourceClaim,
+    /// A class of devices.
+    DeviceClass,
+    /// Devices that a driver offers.
+    ResourceSlice,
 }
 
 /// What happened to an object: one of these, or several that are of interest.
@@ -57,13 +70,15 @@ impl Action {
     /// A Pod tolerates more.
     pub const POD_TOLERATION: Self = Self(1 << 10);
     /// Any of these changes of a Pod.
-    pub const POD_CHANGE: Self = Self(0b1111 << 7);
+    pub const POD_CHANGE: Self = Self(0b1_1111 << 7);
+    /// The claims of a Pod have been made from its templates.
+    pub const POD_GENERATED_CLAIM: Self = Self(1 << 11);
     /// Something else of it changed.
-    pub const OTHER_UPDATE: Self = Self(1 << 11);
+    pub const OTHER_UPDATE: Self = Self(1 << 12);
     /// Any change of what is there.
-    pub const UPDATE: Self = Self(((1 << 12) - 1) & !0b11);
+    pub const UPDATE: Self = Self(((1 << 13) - 1) & !0b11);
     /// Anything.
-    pub const ALL: Self = Self((1 << 12) - 1);
+    pub const ALL: Self = Self((1 << 13) - 1);
 
     /// Whether they have something in common.
     pub fn intersects(self, other: Self) -> bool {
@@ -95,11 +110,17 @@ impl Interest {
         // What the scheduler itself writes into the Pod's status is no news to it.
         Self::new(Resource::UnscheduledPod, Action::POD_CHANGE),
         Self::new(Resource::Node, Action::ALL),
+        Self::new(Resource::Namespace, Action::ALL),
         Self::new(Resource::PersistentVolumeClaim, Action::ALL),
         Self::new(Resource::PersistentVolume, Action::ALL),
         Self::new(Resource::StorageClass, Action::ALL),
+        Self::new(Resource::CsiDriver, Action::ALL),
+        Self::new(Resource::CsiStorageCapacity, Action::ALL),
         Self::new(Resource::CsiNode, Action::ALL),
         Self::new(Resource::VolumeAttachment, Action::ALL),
+        Self::new(Resource::ResourceClaim, Action::ALL),
+        Self::new(Resource::DeviceClass, Action::ALL),
+        Self::new(Resource::ResourceSlice, Action::ALL),
     ];
 
     /// An interest.
@@ -131,14 +152,22 @@ pub enum Object {
     Pod(Before<PodInfo>),
     /// A node.
     Node(Before<Node>),
+    /// A namespace.
+    Namespace(Before<Namespace>),
     /// A claim.
     Claim(Before<PersistentVolumeClaim>),
     /// A volume.
     Volume(Before<PersistentVolume>),
     /// A class of volumes.
     Class(Before<StorageClass>),
+    /// A driver of volumes.
+    CsiDriver(Before<CSIDriver>),
+    /// How much space a driver of volumes has somewhere.
+    StorageCapacity(Before<CSIStorageCapacity>),
     /// What drivers of volumes offer on a node.
     CsiNode(Before<CSINode>),
+    /// A claim for devices.
+    ResourceClaim(Before<ResourceClaim>),
     /// Of other kinds it does not matter which.
     Other,
 }
@@ -161,11 +190,17 @@ impl ClusterEvent {
             Resource::AssignedPod => "AssignedPod",
             Resource::UnscheduledPod => "UnschedulablePod",
             Resource::Node => "Node",
+            Resource::Namespace => "Namespace",
             Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
             Resource::PersistentVolume => "PersistentVolume",
             Resource::StorageClass => "storage.k8s.io/StorageClass",
+            Resource::CsiDriver => "storage.k8s.io/CSIDriver",
+            Resource::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
             Resource::CsiNode => "storage.k8s.io/CSINode",
             Resource::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+            Resource::ResourceClaim => "resource.k8s.io/ResourceClaim",
+            Resource::DeviceClass => "resource.k8s.io/DeviceClass",
+            Resource::ResourceSlice => "resource.k8s.io/ResourceSlice",
         };
         let action = match self.action {
             Action::ADD => "Add",
@@ -179,6 +214,7 @@ impl ClusterEvent {
             Action::POD_SCALE_DOWN => "UpdatePodScaleDown",
             Action::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
             Action::POD_TOLERATION => "UpdatePodToleration",
+            Action::POD_GENERATED_CLAIM => "UpdatePodGeneratedResourceClaim",
             _ => "Update",
         };
         format!("{resource}{action}")

@@ -47,12 +47,14 @@ impl FitError {
     /// Every reason with the number of nodes that it holds for.
     fn reasons(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for refusal in self.refusals.nodes.values() {
+        let mut looked_at = 0;
+        for refusal in self.refusals.of_nodes() {
+            looked_at += 1;
             for reason in refusal.reasons() {
                 *counts.entry(reason).or_default() += 1;
             }
         }
-        let absent = self.nodes.saturating_sub(self.refusals.nodes.len());
+        let absent = self.nodes.saturating_sub(looked_at);
         if absent > 0 {
             for reason in self.refusals.absent.iter().flat_map(Refusal::reasons) {
                 *counts.entry(reason).or_default() += absent;
@@ -77,7 +79,7 @@ mod tests {
         let mut error = FitError { nodes: 5, ..FitError::default() };
         for place in 0..5 {
             let reason = if place < 2 { "Insufficient cpu" } else { "node(s) were unschedulable" };
-            error.refusals.nodes.insert(place, Refusal::unschedulable(reason));
+            error.refusals.set(place, Refusal::unschedulable(reason));
         }
         let expected = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.";
         assert_eq!(error.message(), expected);
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn nodes_that_were_not_looked_at_have_a_common_reason() {
         let mut error = FitError { nodes: 4, ..FitError::default() };
-        error.refusals.nodes.insert(1, Refusal::unschedulable("Too many pods"));
+        error.refusals.set(1, Refusal::unschedulable("Too many pods"));
         error.refusals.absent = Some(Refusal::unresolvable("no"));
         assert_eq!(error.message(), "0/4 nodes are available: 1 Too many pods, 3 no.");
     }

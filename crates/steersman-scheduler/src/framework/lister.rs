@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::{
     Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment,
+};
 use steersman::ObjectKey;
 
 /// Objects as the caches have them.
@@ -20,6 +23,10 @@ pub trait Lister: Send + Sync {
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
     /// All volumes.
     fn volumes(&self) -> Vec<Arc<PersistentVolume>>;
+    /// A driver of volumes.
+    fn csi_driver(&self, name: &str) -> Option<Arc<CSIDriver>>;
+    /// How much space drivers of volumes have where.
+    fn storage_capacities(&self) -> Vec<Arc<CSIStorageCapacity>>;
     /// What drivers of volumes offer on a node.
     fn csi_node(&self, name: &str) -> Option<Arc<CSINode>>;
     /// Which volumes are attached where.
@@ -32,6 +39,14 @@ pub trait Lister: Send + Sync {
     fn budgets(&self) -> Vec<Arc<PodDisruptionBudget>>;
     /// The Services of a namespace.
     fn services(&self, namespace: &str) -> Vec<Arc<Service>>;
+    /// A claim for devices.
+    fn resource_claim(&self, key: &ObjectKey) -> Option<Arc<ResourceClaim>>;
+    /// All claims for devices.
+    fn resource_claims(&self) -> Vec<Arc<ResourceClaim>>;
+    /// A class of devices.
+    fn device_class(&self, name: &str) -> Option<Arc<DeviceClass>>;
+    /// All devices that drivers offer.
+    fn resource_slices(&self) -> Vec<Arc<ResourceSlice>>;
     /// A ReplicaSet.
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
     /// A StatefulSet.

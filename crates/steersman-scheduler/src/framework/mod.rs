@@ -17,6 +17,7 @@ mod profile;
 mod refusal;
 mod requests;
 mod resources;
+mod search;
 mod selector;
 mod snapshot;
 mod topology;
@@ -28,9 +29,10 @@ pub use host_ports::HostPort;
 pub use lister::Lister;
 pub use node_info::NodeInfo;
 pub use nominator::Nominator;
+pub(crate) use plugin::Candidate;
 pub use plugin::{
     Binding, NodeRefusals, Permit, Plugin, Points, PostFilter, PreFilter, PreScore, QueuedPod,
-    SCORE_MAX,
+    Replacement, SCORE_MAX,
 };
 pub use pod_info::{AffinityTerm, AffinityTerms, PodInfo, WeightedTerm};
 pub(crate) use pod_info::{PREEMPTED, is_exclusive};
@@ -39,6 +41,7 @@ pub(crate) use profile::{Enabled, Failure, Helped};
 pub use refusal::{Code, Refusal};
 pub use requests::PodRequests;
 pub use resources::Resources;
+pub(crate) use search::{Feasible, top_of_heap};
 pub use selector::{Labels, Selector};
 pub use snapshot::{Kin, Snapshot};
 pub use topology::Topology;

@@ -1,11 +1,13 @@
 //! Pods for which room is being made on a node, and which therefore count there.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use imbl::HashMap;
 
 use super::pod_info::PodInfo;
 
-/// Which Pods are to go to which node once there is room.
+/// Which Pods are to go to which node once there is room. Decisions look at a copy while it changes,
+/// so that copies share what is the same.
 #[derive(Clone, Debug, Default)]
 pub struct Nominator {
     by_node: HashMap<Arc<str>, Vec<Arc<PodInfo>>>,

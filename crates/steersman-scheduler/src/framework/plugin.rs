@@ -1,7 +1,7 @@
 //! A plug-in: one reason for or against a node, or one thing to be done for a Pod.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::BitOr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +102,18 @@ pub struct PostFilter {
     pub nominated_node: Option<Arc<str>>,
     /// Which Pods must go for that.
     pub victims: Vec<Arc<PodInfo>>,
+    /// All nodes of which it was chosen, if somebody else has a say in that.
+    pub(crate) candidates: Vec<Candidate>,
+}
+
+/// A node where there is room for a Pod once some are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) node: Arc<str>,
+    /// The most important first.
+    pub(crate) victims: Vec<Arc<PodInfo>>,
+    /// How many of them a disruption budget protects.
+    pub(crate) violations: usize,
 }
 
 /// Whether a Pod may be bound.
@@ -118,8 +130,8 @@ pub enum Permit {
 /// Why each node was refused.
 #[derive(Clone, Debug, Default)]
 pub struct NodeRefusals {
-    /// By place in the snapshot.
-    pub(crate) nodes: HashMap<usize, Refusal>,
+    /// By place in the snapshot; mostly every place has one if any has.
+    nodes: Vec<Option<Refusal>>,
     /// That of nodes that were not looked at.
     pub(crate) absent: Option<Refusal>,
 }
@@ -127,8 +139,30 @@ pub struct NodeRefusals {
 impl NodeRefusals {
     /// Why the node at this place of the snapshot was refused.
     pub fn at(&self, place: usize) -> Option<&Refusal> {
-        self.nodes.get(&place).or(self.absent.as_ref())
+        self.nodes.get(place).and_then(Option::as_ref).or(self.absent.as_ref())
     }
+
+    /// Notes why the node at this place was refused.
+    pub(crate) fn set(&mut self, place: usize, refusal: Refusal) {
+        if place >= self.nodes.len() {
+            self.nodes.resize(place + 1, None);
+        }
+        self.nodes[place] = Some(refusal);
+    }
+
+    /// Why each of the nodes was refused that were looked at.
+    pub(crate) fn of_nodes(&self) -> impl Iterator<Item = &Refusal> {
+        self.nodes.iter().flatten()
+    }
+}
+
+/// Pods that go from a node, and others that come to it instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'a> {
+    /// Who goes.
+    pub gone: &'a [Arc<PodInfo>],
+    /// Who comes.
+    pub coming: &'a [&'a Arc<PodInfo>],
 }
 
 /// A Pod as the queue knows it.
@@ -219,6 +253,14 @@ pub trait Plugin: Send + Sync + 'static {
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         let _ = (cycle, node);
         Ok(())
+    }
+
+    /// Whether a node cannot run the Pod even after others have gone from it and come to it: a quick
+    /// look before that is tried out, which must never say so if [`filter`](Self::filter) would let
+    /// the node pass then.
+    fn rules_out(&self, cycle: &Cycle<'_>, node: &NodeInfo, after: Replacement<'_>) -> bool {
+        let _ = (cycle, node, after);
+        false
     }
 
     /// Helps a Pod that no node can run. None if it does not do that. A refusal that is unresolvable

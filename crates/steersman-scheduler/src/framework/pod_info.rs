@@ -53,6 +53,8 @@ pub struct PodInfo {
     pub gates: usize,
     /// How many taints it tolerates; they can only be added.
     pub tolerations: usize,
+    /// How many of its claims for devices have been made from templates.
+    pub generated_claims: usize,
     /// The node where room is being made for it.
     pub nominated_node: Option<Arc<str>>,
     /// The same for all [kin](Self::is_kin_of).
@@ -119,6 +121,9 @@ impl PodInfo {
             scheduler_name: scheduler.unwrap_or(crate::names::SCHEDULER_NAME).into(),
             gates: count(spec, |spec| spec.scheduling_gates.as_deref().map_or(0, <[_]>::len)),
             tolerations: count(spec, |spec| spec.tolerations.as_deref().map_or(0, <[_]>::len)),
+            generated_claims: status
+                .and_then(|status| status.resource_claim_statuses.as_deref())
+                .map_or(0, <[_]>::len),
             nominated_node: status
                 .and_then(|status| status.nominated_node_name.as_deref())
                 .filter(|node| !node.is_empty())

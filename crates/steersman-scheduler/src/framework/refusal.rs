@@ -65,6 +65,13 @@ impl Refusal {
         Some(Self { code, reason, more: reasons.collect() })
     }
 
+    /// The same for more reasons.
+    #[must_use]
+    pub fn with(mut self, more: impl Iterator<Item = Cow<'static, str>>) -> Self {
+        self.more.extend(more);
+        self
+    }
+
     /// Its reasons.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.reason).chain(&self.more).map(AsRef::as_ref)

@@ -6,6 +6,7 @@
 mod default_binder;
 mod default_preemption;
 mod dynamic_resources;
+mod handle;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
@@ -24,8 +25,9 @@ mod tests;
 mod volumes;
 
 pub(crate) use default_binder::DefaultBinder;
-pub(crate) use default_preemption::{DefaultPreemption, UnderWay};
+pub(crate) use default_preemption::{DefaultPreemption, best};
 pub(crate) use dynamic_resources::DynamicResources;
+pub(crate) use handle::Handle;
 pub(crate) use image_locality::ImageLocality;
 pub(crate) use inter_pod_affinity::InterPodAffinity;
 pub(crate) use node_affinity::NodeAffinity;

@@ -1,6 +1,6 @@
 //! What happens while a Pod is being decided upon: it may help the Pod, which does not wait yet.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, vec_deque};
 use std::sync::Arc;
 
 use crate::framework::{ClusterEvent, PodInfo};
@@ -29,9 +29,9 @@ struct Decided {
 
 /// What happened while a Pod was being decided upon.
 #[derive(Debug)]
-pub(super) enum Meanwhile {
+pub(super) enum Meanwhile<'a> {
     /// All of these.
-    Events(Vec<ClusterEvent>),
+    Events(vec_deque::Iter<'a, ClusterEvent>),
     /// More than is remembered.
     TooMany,
 }
@@ -64,22 +64,20 @@ impl InFlight {
         self.events.push_back(event.clone());
     }
 
-    /// Ends the decision about a Pod. What happened meanwhile.
-    pub(super) fn end(&mut self, uid: &str) -> Meanwhile {
-        let began = self.pods.remove(uid);
-        let meanwhile = match began.map(|it| it.began.checked_sub(self.first)) {
-            None => Meanwhile::Events(Vec::new()),
-            Some(None) => Meanwhile::TooMany,
-            Some(Some(skipped)) => {
+    /// What happened since the decision about a Pod began.
+    pub(super) fn meanwhile(&self, uid: &str) -> Meanwhile<'_> {
+        let came = self.first + self.events.len() as u64;
+        let began = self.pods.get(uid).map_or(came, |it| it.began);
+        match began.checked_sub(self.first) {
+            None => Meanwhile::TooMany,
+            Some(skipped) => {
                 let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-                Meanwhile::Events(self.events.iter().skip(skipped).cloned().collect())
+                Meanwhile::Events(self.events.range(skipped.min(self.events.len())..))
             }
-        };
-        self.forget_events();
-        meanwhile
+        }
     }
 
-    /// Ends the decision about a Pod that has a node.
+    /// Ends the decision about a Pod.
     pub(super) fn done(&mut self, uid: &str) {
         self.pods.remove(uid);
         self.forget_events();

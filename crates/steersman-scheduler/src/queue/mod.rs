@@ -77,7 +77,7 @@ impl Why<'_> {
 }
 
 /// When a Pod is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum When {
     /// When something happens.
     Later,
@@ -124,7 +124,7 @@ impl SchedulingQueue {
     }
 
     pub(crate) fn depth(&self) -> Depth {
-        let gated = self.unschedulable.values().filter(|pending| pending.info.gates > 0).count();
+        let gated = self.unschedulable.values().filter(|it| it.gated_by.is_some()).count();
         Depth {
             active: self.active.len(),
             backoff: self.backing_off.len() + self.failed.len(),
@@ -250,7 +250,6 @@ impl SchedulingQueue {
         patience: Duration,
     ) {
         pending.patience = patience;
-        let meanwhile = self.in_flight.end(&pending.info.uid);
         pending.queued.timestamp = Instant::now();
         pending.plugins = error.map(|error| error.plugins.clone()).unwrap_or_default();
         pending.waits_for = error.map(|error| error.pending.clone()).unwrap_or_default();
@@ -261,20 +260,45 @@ impl SchedulingQueue {
                 pending.errors = 0;
             }
         }
-        let Some(pod) = (self.read)(&pending.info.key) else { return };
-        if pod.metadata.uid.as_deref() != Some(&*pending.info.uid) || has_node(&pod) {
-            return; // it is gone, or somebody else was faster
-        }
-        pending.queued.info = Arc::new(PodInfo::of(&pod));
-        let when = match meanwhile {
-            _ if pending.has_failed() => When::AfterBackoff,
-            Meanwhile::TooMany => When::AfterBackoff,
-            Meanwhile::Events(events) => {
-                let whens = events.iter().map(|event| self.worth(&pending, event));
-                whens.max_by_key(|when| *when as u8).unwrap_or(When::Later)
-            }
+        let is_it = |pod: &Arc<Pod>| {
+            pod.metadata.uid.as_deref() == Some(&*pending.info.uid) && !has_node(pod)
         };
+        let pod = (self.read)(&pending.info.key).filter(is_it);
+        let Some(pod) = pod else {
+            return self.in_flight.done(&pending.info.uid); // it is gone, or somebody was faster
+        };
+        pending.queued.info = Arc::new(PodInfo::of(&pod));
+        let when = self.helped_meanwhile(&pending, &pod);
+        self.in_flight.done(&pending.info.uid);
         self.requeue(pending, when, Some(&pod), Why::FAILED);
+    }
+
+    /// When a Pod is to be tried again by what happened while it was decided upon.
+    fn helped_meanwhile(&self, pending: &Pending, pod: &Arc<Pod>) -> When {
+        let events = match self.in_flight.meanwhile(&pending.info.uid) {
+            _ if pending.has_failed() => return When::AfterBackoff,
+            Meanwhile::TooMany => return When::AfterBackoff,
+            Meanwhile::Events(events) => events,
+        };
+        let soonest = match pending.waits_for.is_empty() {
+            true => When::AfterBackoff,
+            false => When::AtOnce,
+        };
+        let mut when = When::Later;
+        for event in events {
+            when = when.max(self.worth(pending, event, || Some(Arc::clone(pod))));
+            if when == soonest {
+                break;
+            }
+        }
+        when
+    }
+
+    /// A Pod may be queued again, as far as is known.
+    pub(crate) fn ungate(&mut self, uid: &str) {
+        if let Some(pending) = self.unschedulable.get_mut(uid) {
+            pending.gated_by = None;
+        }
     }
 
     /// Tries an unschedulable Pod again at once.
@@ -290,16 +314,7 @@ impl SchedulingQueue {
         if self.unschedulable.is_empty() {
             return false;
         }
-        let concerned = |pending: &&Pending| {
-            let profile = self.profiles.get(&pending.info.scheduler_name);
-            pending.has_failed()
-                || profile.is_none_or(|profile| {
-                    let refusing = pending.plugins.iter().chain(&pending.waits_for);
-                    let mut refusing = refusing.filter_map(|name| profile.plugin(name));
-                    refusing.any(|plugin| event.concerns(plugin.interests()))
-                })
-        };
-        let uids = self.unschedulable.values().filter(concerned);
+        let uids = self.unschedulable.values().filter(|pending| self.concerns(pending, event));
         let uids: Vec<Arc<str>> = uids.map(|pending| Arc::clone(&pending.info.uid)).collect();
         let mut any = false;
         for uid in uids {
@@ -308,10 +323,25 @@ impl SchedulingQueue {
         any
     }
 
+    /// Whether those are interested in an event who refused a Pod, or who keeps it from being queued.
+    fn concerns(&self, pending: &Pending, event: &ClusterEvent) -> bool {
+        let Some(profile) = self.profiles.get(&pending.info.scheduler_name) else { return true };
+        let wants = |name: &&'static str| {
+            // Of who is no plug-in it is not known what helps.
+            profile.plugin(name).is_none_or(|plugin| event.concerns(plugin.interests()))
+        };
+        match &pending.gated_by {
+            Some(gate) => wants(gate),
+            None => {
+                pending.has_failed() || pending.plugins.iter().chain(&pending.waits_for).any(wants)
+            }
+        }
+    }
+
     /// Moves an unschedulable Pod if an event may help it. Whether it did.
     fn reconsider(&mut self, uid: &Arc<str>, event: &ClusterEvent) -> bool {
         let Some(pending) = self.unschedulable.get(uid) else { return false };
-        let when = self.worth(pending, event);
+        let when = self.worth(pending, event, || (self.read)(&pending.info.key));
         if when == When::Later {
             return false;
         }
@@ -319,8 +349,13 @@ impl SchedulingQueue {
         self.requeue(pending, when, None, Why::Event(event))
     }
 
-    /// Whether an event may help a Pod.
-    fn worth(&self, pending: &Pending, event: &ClusterEvent) -> When {
+    /// Whether an event may help a Pod, which is read only if somebody has to look at it.
+    fn worth(
+        &self,
+        pending: &Pending,
+        event: &ClusterEvent,
+        read: impl Fn() -> Option<Arc<Pod>>,
+    ) -> When {
         let Some(profile) = self.profiles.get(&pending.info.scheduler_name) else {
             return When::AfterBackoff;
         };
@@ -330,11 +365,14 @@ impl SchedulingQueue {
         let mut when = When::Later;
         let mut pod = None;
         for name in pending.waits_for.iter().chain(&pending.plugins) {
-            let Some(plugin) = profile.plugin(name) else { continue };
+            let Some(plugin) = profile.plugin(name) else {
+                when = When::AfterBackoff;
+                continue;
+            };
             if !event.concerns(plugin.interests()) {
                 continue;
             }
-            let pod = pod.get_or_insert_with(|| (self.read)(&pending.info.key));
+            let pod = pod.get_or_insert_with(&read);
             let Some(pod) = pod else { return When::Later };
             if plugin.hint(pod, event) == Hint::Skip {
                 continue;
@@ -391,9 +429,13 @@ impl SchedulingQueue {
         let read = if pod.is_none() { (self.read)(&pending.info.key) } else { None };
         let pod = pod.or(read.as_deref())?;
         match profile.pre_enqueue(pod) {
-            Ok(()) => Some(pending),
+            Ok(()) => {
+                pending.gated_by = None;
+                Some(pending)
+            }
             Err(plugin) => {
                 pending.plugins.insert(plugin);
+                pending.gated_by = Some(plugin);
                 self.lay_aside(pending, why);
                 None
             }
@@ -472,6 +514,7 @@ pub(crate) fn changes(old: &PodInfo, new: &PodInfo) -> Vec<Action> {
         (is_less, Action::POD_SCALE_DOWN),
         (old.gates > 0 && new.gates == 0, Action::POD_GATES_ELIMINATED),
         (old.tolerations != new.tolerations, Action::POD_TOLERATION),
+        (old.generated_claims != new.generated_claims, Action::POD_GENERATED_CLAIM),
     ];
     let mut actions: Vec<Action> =
         found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, action)| action).collect();

@@ -36,6 +36,8 @@ pub(crate) struct Pending {
     pub(crate) plugins: BTreeSet<&'static str>,
     /// Who waits for something outside.
     pub(crate) waits_for: BTreeSet<&'static str>,
+    /// Who keeps it from being queued at all.
+    pub(crate) gated_by: Option<&'static str>,
     /// How long it stays unschedulable if nothing happens.
     pub(crate) patience: Duration,
     /// When it was tried for the first time.
@@ -54,8 +56,9 @@ impl Pending {
     /// A Pod that is new.
     pub(crate) fn new(queued: QueuedPod) -> Self {
         let (plugins, waits_for) = Default::default();
-        let (refused, errors, first_tried) = Default::default();
-        Self { queued, refused, errors, plugins, waits_for, patience: PATIENCE, first_tried }
+        let (refused, errors, first_tried, gated_by) = Default::default();
+        let patience = PATIENCE;
+        Self { queued, refused, errors, plugins, waits_for, gated_by, patience, first_tried }
     }
 
     /// When it is tried again if nothing happens; never while it has gates.

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,25 +12,33 @@ use crate::config::{Configuration, assemble};
 use crate::framework::{
     Action, Before, ClusterEvent, FitError, Object, PodInfo, Refusal, Resource,
 };
+use crate::plugins::Handle;
 use crate::testing::{asking, node, pod};
 
 /// A queue, and the Pods that it can read.
 struct Fixture {
     queue: SchedulingQueue,
     pods: Arc<Mutex<HashMap<String, Arc<Pod>>>>,
+    /// How often one was read.
+    reads: Arc<AtomicUsize>,
+    handle: Arc<Handle>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let assembled = assemble(&Configuration::default(), &[], &Arc::default()).unwrap();
+        let handle = Arc::default();
+        let assembled = assemble(&Configuration::default(), &[], &handle).unwrap();
+        let reads: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&reads);
         let pods: Arc<Mutex<HashMap<String, Arc<Pod>>>> = Arc::default();
         let known = Arc::clone(&pods);
         let read = Box::new(move |key: &steersman::ObjectKey| {
+            counted.fetch_add(1, Ordering::Relaxed);
             known.lock().unwrap().get(&*key.name).cloned()
         });
         let profiles = Arc::new(assembled.profiles);
         let queue = SchedulingQueue::new(profiles, assembled.sort, Backoff::default(), read);
-        Self { queue, pods }
+        Self { queue, pods, reads, handle }
     }
 
     fn set(&mut self, pod: &Pod) {
@@ -197,4 +206,40 @@ async fn what_the_scheduler_writes_into_a_pod_does_not_wake_it() {
     assert_eq!(fixture.depth(), (0, 0, 1)); // it was not for a taint that it was refused
     fixture.queue.remove("p");
     assert_eq!(fixture.depth(), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_makes_others_go_is_not_looked_at_until_they_are_gone() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    fixture.refuse("NodeResourcesFit");
+    fixture.handle.preempting.begin("p".into());
+    assert!(!fixture.queue.happened(&pod_gone()));
+    let read = fixture.reads.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        assert!(!fixture.queue.happened(&pod_gone()));
+    }
+    assert_eq!(fixture.reads.load(Ordering::Relaxed), read);
+    assert_eq!(fixture.queue.depth().gated, 1);
+    fixture.handle.preempting.waits_for(&"p".into(), &"gone".into());
+    assert!(!fixture.queue.happened(&pod_gone()));
+    for preemptor in fixture.handle.preempting.goes("gone") {
+        fixture.queue.ungate(&preemptor);
+    }
+    assert!(fixture.queue.happened(&pod_gone()));
+    assert_eq!(fixture.pop().as_deref(), Some("p"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_meanwhile_is_looked_at_until_something_helps() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    let pending = fixture.queue.pop().unwrap();
+    for _ in 0..1000 {
+        fixture.queue.happened(&pod_gone());
+    }
+    let read = fixture.reads.load(Ordering::Relaxed);
+    fixture.queue.put_back(pending, Some(&refused("NodeResourcesFit")));
+    assert_eq!(fixture.reads.load(Ordering::Relaxed), read + 1);
+    assert_eq!(fixture.depth(), (0, 1, 0));
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::Patch;
+use serde_json::json;
 use steersman::Error;
 use steersman::events::NewEvent;
 
@@ -71,6 +73,14 @@ impl Worker {
     }
 
     async fn try_to_bind(&self, profile: &Profile, binding: &Binding) -> Result<(), Failure> {
+        // Nothing is done before it is waited for.
+        let prepared: Vec<_> = profile
+            .at(Points::PRE_BIND)
+            .filter_map(|plugin| Some((plugin.name(), plugin.pre_bind(binding)?)))
+            .collect();
+        if !prepared.is_empty() || self.shared.waiting.contains(&binding.info.uid) {
+            self.nominate(binding).await;
+        }
         let began = Instant::now();
         let permitted = self.shared.waiting.permitted(&binding.info.uid).await;
         let code = permitted.as_ref().map_err(|(_, refusal)| refusal.code);
@@ -78,17 +88,22 @@ impl Worker {
         permitted.map_err(|(plugin, refusal)| Failure::Rejected(plugin, refusal))?;
         self.shared.lock().queue.done(&binding.info.uid);
         let began = Instant::now();
-        for plugin in profile.at(Points::PRE_BIND) {
-            if let Some(prepared) = plugin.pre_bind(binding) {
-                prepared.await.map_err(|refusal| {
-                    profile.ran::<()>("PreBind", &Err(refusal.code), began);
-                    let (name, why) = (plugin.name(), refusal.message());
-                    Failure::Failed(format!("running PreBind plugin {name:?}: {why}"))
-                })?;
-            }
+        for (name, prepared) in prepared {
+            prepared.await.map_err(|refusal| {
+                profile.ran::<()>("PreBind", &Err(refusal.code), began);
+                let why = refusal.message();
+                Failure::Failed(format!("running PreBind plugin {name:?}: {why}"))
+            })?;
         }
         profile.ran("PreBind", &Ok(()), began);
         let Ok(_turn) = self.turns.acquire().await else { return Err(Failure::Overtaken) };
+        if let Some(bound) = self.extenders.bind(binding).await {
+            return match bound {
+                Ok(()) => Ok(()),
+                Err(_) if self.is_bound_all_the_same(binding).await => Ok(()),
+                Err(why) => Err(Failure::Failed(why)),
+            };
+        }
         let began = Instant::now();
         for plugin in profile.at(Points::BIND) {
             if let Some(bound) = plugin.bind(binding) {
@@ -102,6 +117,21 @@ impl Worker {
             }
         }
         Err(Failure::Failed("no plugin binds this pod".to_owned()))
+    }
+
+    /// Says of a Pod where it is about to go, since that may take a while: whoever adds nodes for Pods
+    /// that wait need add none for it. That it cannot be said keeps nobody from binding it.
+    async fn nominate(&self, binding: &Binding) {
+        if binding.info.nominated_node.as_deref() == Some(&*binding.node) {
+            return;
+        }
+        let patch = Patch::Merge(json!({"status": {"nominatedNodeName": *binding.node}}));
+        let written = self.client.patch_status::<Pod, _>(&binding.info.key, &patch).await;
+        if let Err(error) = written
+            && !error.is_not_found()
+        {
+            tracing::warn!(pod = %binding.info.key, %error, "cannot nominate the node of a pod");
+        }
     }
 
     /// Whether a Pod is bound although somebody said that this failed: the answer may have been lost, and

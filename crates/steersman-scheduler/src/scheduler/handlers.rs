@@ -7,7 +7,7 @@ use steersman::informer::{Event, Informer, Registration};
 use steersman::object::Object as Kind;
 
 use super::informers::Informers;
-use super::shared::Shared;
+use super::shared::{Shared, State};
 use crate::framework::{Action, Before, ClusterEvent, Object, PodInfo, Resource};
 use crate::queue::{Profiles, changes};
 
@@ -21,11 +21,24 @@ pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles
     let registrations = [
         nodes,
         pods,
+        of(&informers.namespaces, shared, Resource::Namespace, Object::Namespace).await,
         of(&informers.claims, shared, Resource::PersistentVolumeClaim, Object::Claim).await,
         of(&informers.volumes, shared, Resource::PersistentVolume, Object::Volume).await,
         of(&informers.classes, shared, Resource::StorageClass, Object::Class).await,
+        of(&informers.csi_drivers, shared, Resource::CsiDriver, Object::CsiDriver).await,
+        of(
+            &informers.storage_capacities,
+            shared,
+            Resource::CsiStorageCapacity,
+            Object::StorageCapacity,
+        )
+        .await,
         of(&informers.csi_nodes, shared, Resource::CsiNode, Object::CsiNode).await,
         of(&informers.attachments, shared, Resource::VolumeAttachment, |_| Object::Other).await,
+        of(&informers.resource_claims, shared, Resource::ResourceClaim, Object::ResourceClaim)
+            .await,
+        of(&informers.device_classes, shared, Resource::DeviceClass, |_| Object::Other).await,
+        of(&informers.resource_slices, shared, Resource::ResourceSlice, |_| Object::Other).await,
     ];
     for registration in registrations {
         registration.synced().await;
@@ -128,6 +141,9 @@ fn assigned(shared: &Shared, pod: &Pod, node: &str) {
         Arc::make_mut(&mut state.nominator).remove(&new.uid);
     }
     let old = state.cache.set_pod(&new, node);
+    if new.is_terminating {
+        goes(shared, &mut state, &new.uid);
+    }
     if !state.queue.listens() || old.as_ref() == Some(&new) {
         return;
     }
@@ -168,6 +184,7 @@ fn gone(shared: &Shared, uid: &str) {
         Arc::make_mut(&mut state.nominator).remove(uid);
     }
     let old = state.cache.remove_pod(uid);
+    goes(shared, &mut state, uid);
     let matters = (old.is_some() || was_nominated) && state.queue.listens();
     drop(state);
     shared.waiting.reject(uid, "", "pod is gone");
@@ -175,6 +192,13 @@ fn gone(shared: &Shared, uid: &str) {
         let object = Object::Pod(Before { old, new: None });
         let (resource, action) = (Resource::AssignedPod, Action::DELETE);
         shared.happened(&ClusterEvent { resource, action, object });
+    }
+}
+
+/// A Pod goes: who has waited for nothing else may be tried when that helps.
+fn goes(shared: &Shared, state: &mut State, uid: &str) {
+    for preemptor in shared.handle.preempting.goes(uid) {
+        state.queue.ungate(&preemptor);
     }
 }
 

@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment,
+};
 use steersman::ObjectKey;
 use steersman::caches::Caches;
 use steersman::informer::Informer;
@@ -22,9 +25,14 @@ pub(super) struct Informers {
     pub(super) claims: Informer<PersistentVolumeClaim>,
     pub(super) volumes: Informer<PersistentVolume>,
     pub(super) classes: Informer<StorageClass>,
+    pub(super) csi_drivers: Informer<CSIDriver>,
+    pub(super) storage_capacities: Informer<CSIStorageCapacity>,
     pub(super) csi_nodes: Informer<CSINode>,
     pub(super) attachments: Informer<VolumeAttachment>,
-    namespaces: Informer<Namespace>,
+    pub(super) resource_claims: Informer<ResourceClaim>,
+    pub(super) device_classes: Informer<DeviceClass>,
+    pub(super) resource_slices: Informer<ResourceSlice>,
+    pub(super) namespaces: Informer<Namespace>,
     budgets: Informer<PodDisruptionBudget>,
     services: Informer<Service>,
     replica_sets: Informer<ReplicaSet>,
@@ -40,8 +48,13 @@ impl Informers {
             claims: caches.informer(),
             volumes: caches.informer(),
             classes: caches.informer(),
+            csi_drivers: caches.informer(),
+            storage_capacities: caches.informer(),
             csi_nodes: caches.informer(),
             attachments: caches.informer(),
+            resource_claims: caches.informer(),
+            device_classes: caches.informer(),
+            resource_slices: caches.informer(),
             namespaces: caches.informer(),
             budgets: caches.informer(),
             services: caches.informer(),
@@ -53,7 +66,6 @@ impl Informers {
 
     /// Waits until those are complete that are only read.
     pub(super) async fn synced(&self) {
-        self.namespaces.cache().synced().await;
         self.budgets.cache().synced().await;
         self.services.cache().synced().await;
         self.replica_sets.cache().synced().await;
@@ -79,6 +91,14 @@ impl Lister for Informers {
         self.volumes.cache().list()
     }
 
+    fn csi_driver(&self, name: &str) -> Option<Arc<CSIDriver>> {
+        self.csi_drivers.cache().get(&ObjectKey::named(name))
+    }
+
+    fn storage_capacities(&self) -> Vec<Arc<CSIStorageCapacity>> {
+        self.storage_capacities.cache().list()
+    }
+
     fn csi_node(&self, name: &str) -> Option<Arc<CSINode>> {
         self.csi_nodes.cache().get(&ObjectKey::named(name))
     }
@@ -101,6 +121,22 @@ impl Lister for Informers {
 
     fn services(&self, namespace: &str) -> Vec<Arc<Service>> {
         self.services.cache().list_namespace(namespace)
+    }
+
+    fn resource_claim(&self, key: &ObjectKey) -> Option<Arc<ResourceClaim>> {
+        self.resource_claims.cache().get(key)
+    }
+
+    fn resource_claims(&self) -> Vec<Arc<ResourceClaim>> {
+        self.resource_claims.cache().list()
+    }
+
+    fn device_class(&self, name: &str) -> Option<Arc<DeviceClass>> {
+        self.device_classes.cache().get(&ObjectKey::named(name))
+    }
+
+    fn resource_slices(&self) -> Vec<Arc<ResourceSlice>> {
+        self.resource_slices.cache().list()
     }
 
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {

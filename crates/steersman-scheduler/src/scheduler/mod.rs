@@ -16,6 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -33,13 +34,14 @@ use self::preempt::{Means, Preemption};
 use self::report::Report;
 use self::shared::Shared;
 pub use self::waiting::WaitingPods;
+use crate::extender::{ExtenderConfiguration, Extenders};
 use crate::framework::{
     Binding, Cycle, CycleState, Failure, FitError, Helped, Lister, Nominator, Plugin, PodInfo,
     Points, PostFilter, Profile, Refusal, Snapshot,
 };
 use crate::metrics::{Attempted, SchedulerMetrics};
 use crate::names::PART;
-use crate::plugins::UnderWay;
+use crate::plugins::{Handle, best};
 use crate::queue::{Backoff, Pending, Profiles, SchedulingQueue};
 
 /// How many Pods are bound at the same time. Decisions are taken one after another.
@@ -61,7 +63,8 @@ pub(crate) struct Parts {
     pub(crate) profiles: Arc<Profiles>,
     pub(crate) sort: Arc<dyn Plugin>,
     pub(crate) backoff: Backoff,
-    pub(crate) preempting: Arc<UnderWay>,
+    pub(crate) extenders: Vec<ExtenderConfiguration>,
+    pub(crate) handle: Arc<Handle>,
     pub(crate) waiting: WaitingPods,
 }
 
@@ -73,6 +76,7 @@ struct Worker {
     informers: Arc<Informers>,
     lister: Arc<dyn Lister>,
     profiles: Arc<Profiles>,
+    extenders: Extenders,
     shared: Arc<Shared>,
     /// Limits how many Pods are bound at the same time.
     turns: Semaphore,
@@ -106,11 +110,14 @@ pub(crate) async fn run(
 ) -> Result<()> {
     let informers = Arc::new(Informers::start(&caches));
     let pods = informers.pods.cache().clone();
-    let Parts { metrics, profiles, sort, backoff, preempting, waiting } = parts;
+    let Parts { metrics, profiles, sort, backoff, extenders, handle, waiting } = parts;
+    let extenders = Extenders::start(&extenders)?;
     let read = Box::new(move |key: &_| pods.get(key));
     let mut queue = SchedulingQueue::new(Arc::clone(&profiles), sort, backoff, read);
     queue.measure(metrics.clone());
-    let shared = Arc::new(Shared::new(queue, preempting, waiting));
+    let lister: Arc<dyn Lister> = Arc::clone(&informers) as Arc<dyn Lister>;
+    handle.begin(Arc::clone(&lister), Some(client.with_field_manager(PART)));
+    let shared = Arc::new(Shared::new(queue, Arc::clone(&handle), waiting));
     metrics.measure(&shared);
     let synced = async {
         handlers::follow(&informers, &shared, &profiles).await;
@@ -120,13 +127,15 @@ pub(crate) async fn run(
         () = synced => {}
         () = stop.cancelled() => return Ok(()),
     }
+    let client = client.with_field_manager(PART);
     let worker = Arc::new(Worker {
-        client: client.with_field_manager(PART),
+        client,
         recorder,
         metrics,
-        lister: Arc::clone(&informers) as Arc<dyn Lister>,
+        lister,
         informers,
         profiles,
+        extenders,
         shared,
         turns: Semaphore::new(BOUND_AT_ONCE),
     });
@@ -168,8 +177,8 @@ impl Worker {
                 continue;
             };
             let again = pending.clone();
-            let one = || self.schedule_one(pending, &snapshot, &nominator, &mut start);
-            match std::panic::catch_unwind(AssertUnwindSafe(one)) {
+            let one = self.schedule_one(pending, &snapshot, &nominator, &mut start);
+            match AssertUnwindSafe(one).catch_unwind().await {
                 Ok(None) => {}
                 Ok(Some(task)) => drop(tasks.spawn(task)),
                 Err(_) => {
@@ -187,7 +196,7 @@ impl Worker {
     }
 
     /// Decides about a Pod. What there is to do then.
-    fn schedule_one(
+    async fn schedule_one(
         self: &Arc<Self>,
         pending: Pending,
         snapshot: &Snapshot,
@@ -211,7 +220,11 @@ impl Worker {
             skipped_filters: 0,
             skipped_scores: 0,
         };
-        match profile.schedule(&mut cycle, start) {
+        let decided = match self.extenders.is_empty() {
+            true => profile.schedule(&mut cycle, start),
+            false => self.extenders.schedule(&profile, &mut cycle, start).await,
+        };
+        match decided {
             Ok(node) => {
                 self.metrics.decided(began.elapsed());
                 let name: Arc<str> = node.name().into();
@@ -230,16 +243,8 @@ impl Worker {
                 let state = cycle.state;
                 Some(self.binding(Decided { pending, node: name, state, began }, &profile, &pod))
             }
-            Err(Failure::Fit(mut error)) => {
-                let helped = profile.post_filter(&cycle, &mut error);
-                if profile.plugin("DefaultPreemption").is_some() {
-                    let victims = match &helped {
-                        Helped::Yes(help) => Some(help.victims.len()),
-                        Helped::No | Helped::Never => None,
-                    };
-                    self.metrics.preempted(victims);
-                }
-                self.wait(Attempt { pending, began }, &pod, *error, helped, snapshot)
+            Err(Failure::Fit(error)) => {
+                self.help(Attempt { pending, began }, &cycle, &profile, error).await
             }
             Err(Failure::NoNodes) => {
                 let report = unschedulable(NO_NODES.to_owned());
@@ -254,6 +259,48 @@ impl Worker {
                 Some(self.failed(Attempt { pending, began }, &pod, report, None))
             }
         }
+    }
+
+    /// No node can run a Pod: maybe others go for it.
+    async fn help(
+        self: &Arc<Self>,
+        attempt: Attempt,
+        cycle: &Cycle<'_>,
+        profile: &Profile,
+        mut error: Box<FitError>,
+    ) -> Option<Task> {
+        let mut helped = profile.post_filter(cycle, &mut error);
+        if let Helped::Yes(help) = &mut helped
+            && !help.candidates.is_empty()
+            && let Err(why) = self.ask_extenders(help, cycle.pod, cycle.snapshot).await
+        {
+            error.post_filter = Some(format!("preemption: {why}"));
+            helped = Helped::No;
+        }
+        if profile.plugin("DefaultPreemption").is_some() {
+            let victims = match &helped {
+                Helped::Yes(help) => Some(help.victims.len()),
+                Helped::No | Helped::Never => None,
+            };
+            self.metrics.preempted(victims);
+        }
+        self.wait(attempt, cycle.pod, *error, helped, cycle.snapshot)
+    }
+
+    /// Lets extenders have a say in who has to go for a Pod.
+    async fn ask_extenders(
+        &self,
+        help: &mut PostFilter,
+        pod: &Pod,
+        snapshot: &Snapshot,
+    ) -> Result<(), String> {
+        let candidates = std::mem::take(&mut help.candidates);
+        let read = |key: &_| self.informers.pods.cache().get(key);
+        let left = self.extenders.preempt(pod, candidates, snapshot, read).await?;
+        let best = best(left).ok_or("no candidate node for preemption")?;
+        help.nominated_node = Some(best.node);
+        help.victims = best.victims;
+        Ok(())
     }
 
     /// The Pod, unless it needs no node any more.
@@ -341,7 +388,7 @@ impl Worker {
                 report.nominated_node = Some(None);
                 self.failed(attempt, pod, report, Some(error))
             }
-            Helped::Yes(PostFilter { nominated_node, victims }) => {
+            Helped::Yes(PostFilter { nominated_node, victims, .. }) => {
                 report.nominated_node = Some(nominated_node.as_deref().map(str::to_owned));
                 let Some(node) = nominated_node else {
                     return Some(self.failed(attempt, pod, report, Some(error)));
@@ -350,7 +397,7 @@ impl Worker {
                 let mut state = self.shared.lock();
                 Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), &node);
                 drop(state);
-                self.shared.preempting.begin(Arc::clone(&info.uid));
+                self.shared.handle.preempting.begin(Arc::clone(&info.uid));
                 let preemption = Preemption { preemptor: Arc::clone(pod), info, node, victims };
                 let told = self.failed(attempt, pod, report, Some(error));
                 let worker = Arc::clone(self);

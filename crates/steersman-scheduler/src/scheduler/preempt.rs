@@ -29,8 +29,9 @@ pub(super) struct Means<'a> {
 }
 
 impl Preemption {
-    /// Deletes the victims, all but the last at once. Meanwhile the Pod is kept out of the queue; before
-    /// the last is deleted it is let in again, so that it is tried when that is gone.
+    /// Deletes the victims, all but the last at once. Meanwhile the Pod is kept out of the queue, until
+    /// the last is seen to go: it would choose other victims if it were tried before, and might wait
+    /// forever if it heard of that too late.
     pub(super) async fn carry_out(&self, means: &Means<'_>) {
         self.unnominate_lesser(means).await;
         let (last, others) = match self.victims.split_last() {
@@ -39,16 +40,18 @@ impl Preemption {
         };
         let deleted = futures::future::join_all(others.iter().map(|it| self.remove(it, means)));
         let mut failure = deleted.await.into_iter().find_map(Result::err);
-        means.shared.preempting.end(&self.info.uid);
         if failure.is_none()
             && let Some(last) = last
         {
+            means.shared.handle.preempting.waits_for(&self.info.uid, &last.uid);
             failure = self.remove(last, means).await.err();
         }
+        means.shared.handle.preempting.end(&self.info.uid);
         if let Some(error) = &failure {
             tracing::warn!(pod = %self.info.key, %error, "cannot preempt; the pod is tried again");
         }
         let mut state = means.shared.lock();
+        state.queue.ungate(&self.info.uid);
         let is_free = !self.victims.iter().any(|victim| state.cache.has_pod(&victim.uid));
         if failure.is_some() || is_free {
             state.queue.retry(&self.info.uid); // nobody goes any more, of whom it would hear

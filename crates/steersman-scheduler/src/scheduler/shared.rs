@@ -8,7 +8,7 @@ use super::waiting::WaitingPods;
 use crate::cache::Cache;
 use crate::framework::{ClusterEvent, Nominator};
 use crate::metrics::{Kept, Reading};
-use crate::plugins::UnderWay;
+use crate::plugins::Handle;
 use crate::queue::{Depth, SchedulingQueue};
 
 /// What all tasks of a scheduler share.
@@ -21,8 +21,8 @@ pub(super) struct Shared {
     pub(super) storage: watch::Sender<u64>,
     /// Pods that wait to be permitted.
     pub(super) waiting: WaitingPods,
-    /// Pods whose victims are being deleted.
-    pub(super) preempting: Arc<UnderWay>,
+    /// What plug-ins share.
+    pub(super) handle: Arc<Handle>,
 }
 
 /// What is known.
@@ -33,18 +33,14 @@ pub(super) struct State {
 }
 
 impl Shared {
-    pub(super) fn new(
-        queue: SchedulingQueue,
-        preempting: Arc<UnderWay>,
-        waiting: WaitingPods,
-    ) -> Self {
+    pub(super) fn new(queue: SchedulingQueue, handle: Arc<Handle>, waiting: WaitingPods) -> Self {
         let (cache, nominator) = Default::default();
         Self {
             state: Mutex::new(State { cache, queue, nominator }),
             wake: Notify::new(),
             storage: watch::Sender::new(0),
             waiting,
-            preempting,
+            handle,
         }
     }
 

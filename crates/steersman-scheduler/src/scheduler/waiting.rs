@@ -57,6 +57,11 @@ impl WaitingPods {
         self.lock().insert(Arc::clone(uid), watch::Sender::new(awaited));
     }
 
+    /// Whether a Pod waits.
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.lock().contains_key(uid)
+    }
+
     /// Waits until a Pod is permitted by all.
     pub(super) async fn permitted(&self, uid: &str) -> Result<(), (&'static str, Refusal)> {
         let receiver = self.lock().get(uid).map(watch::Sender::subscribe);

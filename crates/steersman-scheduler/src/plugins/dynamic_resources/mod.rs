@@ -1,17 +1,171 @@
 //! A Pod gets the devices that its claims ask for.
 //!
-//! Claims are not looked at yet: of a Pod without them it says what Kubernetes does.
+//! A Pod waits until its [claims] are there. On each node devices are looked for ([`allocator`]), for
+//! all of its claims that have none yet; those that have been given devices say themselves which nodes
+//! reach them. What is found for the node that is chosen is taken at once, so that no other Pod gets
+//! it ([`Allocations`]), and [written](bind) before the Pod is bound.
 
+mod allocations;
+mod allocator;
+mod bind;
+mod claims;
+mod constraint;
+mod counters;
+mod pools;
+mod request;
+mod result;
+mod selectors;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
+use steersman::placement::matches;
+use steersman::{Client, ObjectKey};
+
+use self::allocator::{Allocator, Problem};
+use self::claims::{allocation, claims_of, is_free_but_for, is_reserved_for, uid};
+use self::pools::Slices;
+use self::selectors::Selectors;
+use super::handle::Handle;
+use super::normalize::by_largest;
+use super::pod::is_of;
 use crate::framework::{
-    Cycle, Interest, NodeRefusals, Plugin, Points, PostFilter, PreFilter, Refusal,
+    Action, Before, Binding, ClusterEvent, Cycle, CycleState, Hint, Interest, Lister, NodeInfo,
+    NodeRefusals, Object, Plugin, PodInfo, Points, PostFilter, PreFilter, Refusal, Resource,
 };
+pub(crate) use allocations::Allocations;
+
+/// So many alternatives a request can have, and the first of them is worth as much.
+const ALTERNATIVES_MAX: i64 = 8;
 
 /// Looks after claims for devices.
-pub(crate) struct DynamicResources;
+pub(crate) struct DynamicResources {
+    handle: Arc<Handle>,
+    selectors: Arc<Selectors>,
+}
 
-/// What is known of a Pod's claims.
-#[derive(Clone, Debug, Default)]
-struct Claims;
+/// What is known of a Pod's claims; nothing if it has none.
+#[derive(Clone, Default)]
+struct Claims(Option<Arc<Known>>);
+
+/// What is known of a Pod's claims in one attempt. What is tried out shares it.
+struct Known {
+    claims: Vec<Arc<ResourceClaim>>,
+    /// Finds devices, if a claim has none yet.
+    allocator: Option<Allocator>,
+    findings: Mutex<Findings>,
+}
+
+#[derive(Default)]
+struct Findings {
+    /// For those claims that have no devices, by node.
+    by_node: HashMap<String, Vec<AllocationResult>>,
+    /// Claims whose devices some node does not reach.
+    unavailable: BTreeSet<usize>,
+    /// What has been taken for the node that was chosen, by claim.
+    taken: HashMap<usize, AllocationResult>,
+    /// Claims as they were when they had been written.
+    written: Vec<ResourceClaim>,
+}
+
+impl Known {
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unallocated(&self) -> impl Iterator<Item = (usize, &Arc<ResourceClaim>)> {
+        self.claims.iter().enumerate().filter(|(_, claim)| allocation(claim).is_none())
+    }
+}
+
+impl DynamicResources {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle, selectors: Arc::default() }
+    }
+
+    /// The claims of a Pod, or why it has to wait for them.
+    fn wait_for(&self, pod: &Pod) -> Result<Vec<Arc<ResourceClaim>>, String> {
+        let has_none = pod.spec.as_ref().is_none_or(|spec| spec.resource_claims.is_none());
+        match self.handle.lister() {
+            Some(lister) if !has_none => claims_of(pod, &**lister),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether a change of a claim may help a Pod.
+    fn helps(&self, pod: &Pod, change: &Before<ResourceClaim>) -> bool {
+        let Some(new) = &change.new else { return false };
+        let Ok(claims) = self.wait_for(pod) else { return false };
+        let old = change.old.as_deref();
+        if old.is_some_and(|old| allocation(old).is_some()) && allocation(new).is_none() {
+            return true; // its devices are free
+        }
+        let is_used = claims.iter().any(|claim| uid(claim) == uid(new));
+        is_used && old.is_none_or(|old| old.status != new.status)
+    }
+
+    /// What is known of claims before nodes are looked at.
+    fn known(&self, cycle: &Cycle<'_>, claims: Vec<Arc<ResourceClaim>>) -> Result<Known, Refusal> {
+        let mut needs_devices = false;
+        for claim in claims.iter().filter(|claim| allocation(claim).is_none()) {
+            needs_devices = true;
+            if self.handle.allocations.contain(claim) {
+                let key = ObjectKey::of(&**claim);
+                let why = format!("resource claim {key} is in the process of being allocated");
+                return Err(Refusal::unresolvable(why));
+            }
+            check_classes(claim, &**cycle.lister)?;
+        }
+        let allocator = needs_devices.then(|| Allocator {
+            slices: Slices::new(cycle.lister.resource_slices()),
+            taken: self.handle.allocations.devices(&cycle.lister.resource_claims()),
+            lister: Arc::clone(cycle.lister),
+            selectors: Arc::clone(&self.selectors),
+        });
+        Ok(Known { claims, allocator, findings: Mutex::default() })
+    }
+
+    /// Writes what was taken into the claims of a Pod.
+    async fn write(&self, binding: &Binding, known: &Known) -> Result<(), String> {
+        for (place, claim) in known.claims.iter().enumerate() {
+            if is_reserved_for(claim, &binding.info.uid) {
+                continue;
+            }
+            let taken = known.findings().taken.get(&place).cloned();
+            let written = bind::bind(&binding.client, claim, taken.as_ref(), &binding.info);
+            let written = written.await?;
+            self.handle.allocations.written(&written);
+            known.findings().written.push(written);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the classes of all that a claim asks for are there.
+fn check_classes(claim: &ResourceClaim, lister: &dyn Lister) -> Result<(), Refusal> {
+    for asked in request::requests(claim).iter().flatten() {
+        let (class, name) = (asked.class_name, asked.full_name());
+        if class.is_empty() {
+            return Err(Refusal::error(format!("request {name}: unsupported request type")));
+        }
+        if lister.device_class(class).is_none() {
+            let why = format!("request {name}: device class {class} does not exist");
+            return Err(Refusal::unresolvable(why));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the devices of a claim are reached from a node.
+fn is_reached(claim: &ResourceClaim, node: &Node) -> bool {
+    let selector = allocation(claim).and_then(|allocation| allocation.node_selector.as_ref());
+    selector.is_none_or(|selector| matches(selector, node))
+}
 
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
@@ -19,16 +173,82 @@ impl Plugin for DynamicResources {
     }
 
     fn points(&self) -> Points {
-        Points::PRE_FILTER | Points::POST_FILTER | Points::SCORE
+        Points::PRE_ENQUEUE
+            | Points::PRE_FILTER
+            | Points::FILTER
+            | Points::POST_FILTER
+            | Points::SCORE
+            | Points::RESERVE
+            | Points::PRE_BIND
     }
 
     fn interests(&self) -> &[Interest] {
-        &[]
+        const {
+            &[
+                Interest::new(Resource::Node, Action::ADD),
+                Interest::new(Resource::Node, Action::NODE_LABEL),
+                Interest::new(Resource::Node, Action::NODE_ALLOCATABLE),
+                Interest::new(Resource::ResourceClaim, Action::ADD),
+                Interest::new(Resource::ResourceClaim, Action::UPDATE),
+                Interest::new(Resource::UnscheduledPod, Action::POD_GENERATED_CLAIM),
+                Interest::new(Resource::DeviceClass, Action::ADD),
+                Interest::new(Resource::DeviceClass, Action::UPDATE),
+                Interest::new(Resource::ResourceSlice, Action::ADD),
+                Interest::new(Resource::ResourceSlice, Action::UPDATE),
+            ]
+        }
+    }
+
+    fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
+        match &event.object {
+            Object::ResourceClaim(change) => self.helps(pod, change).into(),
+            Object::Pod(_) => (is_of(pod, event) && self.wait_for(pod).is_ok()).into(),
+            _ => Hint::Queue,
+        }
+    }
+
+    fn pre_enqueue(&self, pod: &Pod) -> Result<(), Refusal> {
+        self.wait_for(pod).map(drop).map_err(Refusal::unresolvable)
     }
 
     fn pre_filter(&self, cycle: &mut Cycle<'_>) -> Result<PreFilter, Refusal> {
-        cycle.state.insert(Claims);
-        Ok(PreFilter::Skip)
+        cycle.state.insert(Claims::default());
+        if cycle.spec().resource_claims.is_none() {
+            return Ok(PreFilter::Skip);
+        }
+        let claims = claims_of(cycle.pod, &**cycle.lister).map_err(Refusal::unresolvable)?;
+        if claims.is_empty() {
+            return Ok(PreFilter::Skip);
+        }
+        let known = self.known(cycle, claims)?;
+        cycle.state.insert(Claims(Some(Arc::new(known))));
+        Ok(PreFilter::All)
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        let Some(Claims(Some(known))) = cycle.state.get() else { return Ok(()) };
+        let numbered = known.claims.iter().enumerate();
+        let unreached = numbered.filter(|(_, claim)| !is_reached(claim, &node.node));
+        let unreached: Vec<usize> = unreached.map(|(place, _)| place).collect();
+        let mut found = None;
+        if let Some(allocator) = &known.allocator {
+            let claims: Vec<&ResourceClaim> = known.unallocated().map(|(_, it)| &**it).collect();
+            found = match allocator.allocate(&node.node, &claims) {
+                Ok(Some(found)) => Some(found),
+                Ok(None) => return Err(Refusal::unresolvable("cannot allocate all claims")),
+                Err(Problem::OnNode(why)) => return Err(Refusal::unresolvable(why)),
+                Err(Problem::Everywhere(why)) => return Err(Refusal::error(why)),
+            };
+        }
+        let mut findings = known.findings();
+        if !unreached.is_empty() {
+            findings.unavailable.extend(unreached);
+            return Err(Refusal::unresolvable("resourceclaim not available on the node"));
+        }
+        if let Some(found) = found {
+            findings.by_node.insert(node.name().to_owned(), found);
+        }
+        Ok(())
     }
 
     fn post_filter(
@@ -36,10 +256,86 @@ impl Plugin for DynamicResources {
         cycle: &Cycle<'_>,
         _: &NodeRefusals,
     ) -> Option<Result<PostFilter, Refusal>> {
-        Some(Err(match cycle.state.get::<Claims>() {
+        let known = match cycle.state.get::<Claims>() {
             // Another plug-in refused the Pod before this one was asked; Kubernetes' words for it.
-            None => Refusal::error("not found"),
-            Some(Claims) => Refusal::unschedulable("no new claims to deallocate"),
+            None => return Some(Err(Refusal::error("not found"))),
+            Some(Claims(None)) => {
+                return Some(Err(Refusal::unschedulable("no new claims to deallocate")));
+            }
+            Some(Claims(Some(known))) => known,
+        };
+        let findings = known.findings();
+        let mut unavailable = findings.unavailable.iter().map(|place| &known.claims[*place]);
+        let free = unavailable.find(|claim| is_free_but_for(claim, &cycle.info.uid));
+        Some(Err(match (free, self.handle.client()) {
+            (Some(claim), Some(client)) => {
+                let client: Client = client.clone();
+                drop(tokio::spawn(bind::deallocate(client, ResourceClaim::clone(claim))));
+                Refusal::unschedulable("deallocation of ResourceClaim completed")
+            }
+            _ => Refusal::unschedulable("still not schedulable"),
         }))
+    }
+
+    /// The earlier an alternative stands that was found, the better.
+    fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
+        let Some(Claims(Some(known))) = cycle.state.get() else { return 0 };
+        let findings = known.findings();
+        let Some(found) = findings.by_node.get(node.name()) else { return 0 };
+        let mut new = found.iter();
+        let mut score = 0;
+        for claim in &known.claims {
+            let Some(given) = allocation(claim).or_else(|| new.next()) else { continue };
+            let results = given.devices.iter().flat_map(|it| it.results.iter().flatten());
+            let names: BTreeSet<&str> = results.map(|result| result.request.as_str()).collect();
+            for alternatives in request::requests(claim) {
+                let numbered = (0..ALTERNATIVES_MAX).zip(&alternatives);
+                let sub = numbered.filter(|(_, it)| it.is_alternative());
+                let taken = sub.filter(|(_, it)| names.contains(it.full_name().as_str()));
+                score += taken.map(|(number, _)| ALTERNATIVES_MAX - number).sum::<i64>();
+            }
+        }
+        score
+    }
+
+    fn normalize(&self, _: &Cycle<'_>, _: &[Arc<NodeInfo>], scores: &mut [i64]) {
+        by_largest(scores, false);
+    }
+
+    fn reserve(&self, cycle: &mut Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        let Some(Claims(Some(known))) = cycle.state.get() else { return Ok(()) };
+        if known.allocator.is_none() {
+            return Ok(());
+        }
+        let mut findings = known.findings();
+        let found = findings.by_node.get(node.name()).cloned();
+        let found = found.ok_or_else(|| Refusal::error("claim allocation not found for node"))?;
+        for ((place, claim), allocation) in known.unallocated().zip(found) {
+            self.handle.allocations.begin(claim, allocation.clone());
+            findings.taken.insert(place, allocation);
+        }
+        Ok(())
+    }
+
+    fn unreserve(&self, state: &CycleState, pod: &PodInfo, _: &str) {
+        let Some(Claims(Some(known))) = state.get() else { return };
+        let mut findings = known.findings();
+        for place in findings.taken.keys() {
+            self.handle.allocations.end(&known.claims[*place]);
+        }
+        let already = known.claims.iter().filter(|claim| is_reserved_for(claim, &pod.uid));
+        let reserved = already.map(|claim| ResourceClaim::clone(claim));
+        let reserved: Vec<_> = reserved.chain(std::mem::take(&mut findings.written)).collect();
+        if let Some(client) = self.handle.client() {
+            for claim in reserved {
+                drop(tokio::spawn(bind::unreserve(client.clone(), claim, Arc::clone(&pod.uid))));
+            }
+        }
+    }
+
+    fn pre_bind<'a>(&'a self, binding: &'a Binding) -> Option<BoxFuture<'a, Result<(), Refusal>>> {
+        let Claims(known) = binding.state.get()?;
+        let known = known.as_ref()?;
+        Some(Box::pin(async move { self.write(binding, known).await.map_err(Refusal::error) }))
     }
 }

@@ -5,7 +5,7 @@ mod scoring;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
 use self::counts::Counts;
 use self::scoring::Scores;
@@ -48,6 +48,7 @@ impl Plugin for InterPodAffinity {
                 Interest::new(Resource::UnscheduledPod, Action::POD_LABEL),
                 Interest::new(Resource::Node, Action::ADD),
                 Interest::new(Resource::Node, Action::NODE_LABEL),
+                Interest::new(Resource::Namespace, Action::UPDATE),
             ]
         }
     }
@@ -58,6 +59,7 @@ impl Plugin for InterPodAffinity {
             Object::Pod(_) if is_of(pod, event) => Hint::Queue,
             Object::Pod(change) => concerns(&own, change).into(),
             Object::Node(change) => joins(&own, change).into(),
+            Object::Namespace(change) => relabels(&own, change).into(),
             _ => Hint::Queue,
         }
     }
@@ -166,6 +168,25 @@ fn concerns(own: &PodInfo, change: &Before<PodInfo>) -> bool {
 
 fn any(terms: Option<&[AffinityTerm]>, pod: &PodInfo) -> bool {
     terms.unwrap_or_default().iter().any(|term| may_match(term, pod))
+}
+
+/// Whether a namespace has other labels, so that its Pods are among those of a term now, or no more.
+/// Kubernetes does not look at that, and lets such a Pod wait until something else happens.
+fn relabels(own: &PodInfo, change: &Before<Namespace>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return false };
+    let labels = |it: &Namespace| it.metadata.labels.clone().unwrap_or_default();
+    let (old, new_labels) = (labels(old), labels(new));
+    if old == new_labels {
+        return false;
+    }
+    let selects = |term: &AffinityTerm, labels: &Labels| term.namespace_selector.matches(labels);
+    let comes = |term: &AffinityTerm| !selects(term, &old) && selects(term, &new_labels);
+    let goes = |term: &AffinityTerm| selects(term, &old) && !selects(term, &new_labels);
+    let helps = own.affinity.as_deref().is_some_and(|terms| {
+        terms.required.iter().any(comes) || terms.required_anti.iter().any(goes)
+    });
+    // Terms of others, which are not known here, may have meant it by the labels of its namespace.
+    helps || new.metadata.name.as_deref() == Some(own.namespace())
 }
 
 /// Whether a node that came or has other labels may be where a Pod can go.

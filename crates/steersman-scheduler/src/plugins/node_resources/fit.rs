@@ -9,7 +9,7 @@ use super::strategy::{Strategy, Weighted};
 use super::taken;
 use crate::framework::{
     Action, Before, ClusterEvent, Code, Cycle, Hint, Interest, NodeInfo, Object, Plugin, PodInfo,
-    PodRequests, Points, PreScore, Refusal, Resource, Resources,
+    PodRequests, Points, PreScore, Refusal, Replacement, Resource, Resources,
 };
 use crate::plugins::pod::is_of;
 
@@ -39,6 +39,18 @@ impl Default for Fit {
 /// What is assumed of a Pod by its containers alone.
 #[derive(Clone)]
 struct OfContainers(Resources);
+
+/// What is taken of a node.
+struct Taken<'a> {
+    requested: &'a Resources,
+    pods: usize,
+}
+
+impl<'a> Taken<'a> {
+    fn on(node: &'a NodeInfo) -> Self {
+        Self { requested: &node.requested, pods: node.pods.len() }
+    }
+}
 
 /// What of a resource there is too little of.
 struct Lack {
@@ -79,14 +91,28 @@ impl Plugin for Fit {
     }
 
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
-        let lacks = self.lacks(&cycle.info.requests.asked, node);
-        let is_unresolvable = lacks.iter().any(|lack| lack.is_unresolvable);
-        let code = match is_unresolvable {
-            true => Code::UnschedulableAndUnresolvable,
-            false => Code::Unschedulable,
-        };
-        let reasons = lacks.into_iter().map(|lack| lack.reason).collect();
-        Refusal::all(code, reasons).map_or(Ok(()), Err)
+        let taken = Taken::on(node);
+        let mut lacks = self.lacks(&cycle.info.requests.asked, &taken, node);
+        let Some(first) = lacks.next() else { return Ok(()) };
+        let mut is_unresolvable = first.is_unresolvable;
+        let more = lacks.map(|lack| {
+            is_unresolvable |= lack.is_unresolvable;
+            lack.reason
+        });
+        let mut refusal = Refusal::unschedulable(first.reason).with(more);
+        if is_unresolvable {
+            refusal.code = Code::UnschedulableAndUnresolvable;
+        }
+        Err(refusal)
+    }
+
+    fn rules_out(&self, cycle: &Cycle<'_>, node: &NodeInfo, after: Replacement<'_>) -> bool {
+        let mut requested = node.requested.clone();
+        after.gone.iter().for_each(|pod| requested.subtract(&pod.requests.asked));
+        after.coming.iter().for_each(|pod| requested.add(&pod.requests.asked));
+        let pods = (node.pods.len() + after.coming.len()).saturating_sub(after.gone.len());
+        let taken = Taken { requested: &requested, pods };
+        self.lacks(&cycle.info.requests.asked, &taken, node).next().is_some()
     }
 
     /// What a whole Pod asks for counts on its node, and not when nodes are compared for it: so it is
@@ -113,19 +139,26 @@ impl Plugin for Fit {
 }
 
 impl Fit {
-    fn lacks(&self, asked: &Resources, node: &NodeInfo) -> Vec<Lack> {
-        let mut lacks = Vec::new();
-        let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
-        if pods.saturating_add(1) > node.pods_max {
-            lacks.push(Lack { reason: "Too many pods".into(), is_unresolvable: false });
-        }
-        for (name, wanted) in asked.iter().filter(|(name, _)| !self.ignores(name)) {
+    /// What a node has too little of if this much is taken.
+    fn lacks<'a>(
+        &'a self,
+        asked: &'a Resources,
+        taken: &'a Taken<'_>,
+        node: &'a NodeInfo,
+    ) -> impl Iterator<Item = Lack> + 'a {
+        let pods = i64::try_from(taken.pods).unwrap_or(i64::MAX);
+        let is_full = pods.saturating_add(1) > node.pods_max;
+        let too_many = || Lack { reason: "Too many pods".into(), is_unresolvable: false };
+        let asked = asked.iter().filter(|(name, _)| !self.ignores(name));
+        is_full.then(too_many).into_iter().chain(asked.filter_map(|(name, wanted)| {
             let capacity = node.allocatable.get(name);
-            if wanted > capacity.saturating_sub(node.requested.get(name)) {
-                lacks.push(Lack { reason: lack(name), is_unresolvable: wanted > capacity });
-            }
-        }
-        lacks
+            let has_room = wanted <= capacity.saturating_sub(taken.requested.get(name));
+            (!has_room).then(|| Lack { reason: lack(name), is_unresolvable: wanted > capacity })
+        }))
+    }
+
+    fn fits_into(&self, asked: &Resources, node: &NodeInfo) -> bool {
+        self.lacks(asked, &Taken::on(node), node).next().is_none()
     }
 
     fn ignores(&self, resource: &str) -> bool {
@@ -143,12 +176,12 @@ impl Fit {
         let Some(new) = &change.new else { return false };
         let asked = PodRequests::of(pod).asked;
         let new = NodeInfo::new(Arc::clone(new));
-        let Some(old) = &change.old else { return self.lacks(&asked, &new).is_empty() };
+        let Some(old) = &change.old else { return self.fits_into(&asked, &new) };
         let old = NodeInfo::new(Arc::clone(old));
         let mut more =
             asked.iter().map(|(name, _)| new.allocatable.get(name) > old.allocatable.get(name));
         let has_more = new.pods_max > old.pods_max || more.any(|is_more| is_more);
-        has_more && self.lacks(&asked, &new).is_empty()
+        has_more && self.fits_into(&asked, &new)
     }
 }
 

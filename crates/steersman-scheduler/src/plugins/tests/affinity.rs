@@ -1,8 +1,12 @@
 //! Pods that want to be near to others, or far from them.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
 
+use crate::framework::{Action, Before, ClusterEvent, Hint, Object, Plugin, Resource};
+use crate::plugins::InterPodAffinity;
 use crate::testing::{World, node, nowhere, object, on, pod};
 
 fn zoned(name: &str, zone: &str) -> Node {
@@ -71,9 +75,8 @@ fn namespaces_are_those_of_the_pod_unless_named_or_selected() {
     let mut elsewhere = app("db", "db", &json!({}));
     elsewhere.metadata.namespace = Some("other".into());
     world.put("b1", &elsewhere);
-    let namespace = |name: &str| {
-        std::sync::Arc::new(object(json!({"metadata": {"name": name, "labels": {"n": name}}})))
-    };
+    let namespace =
+        |name: &str| Arc::new(object(json!({"metadata": {"name": name, "labels": {"n": name}}})));
     world.objects.namespaces = vec![namespace("other"), namespace("default")];
     for (change, expected) in [
         (json!({}), false),
@@ -110,4 +113,39 @@ fn what_pods_would_like_counts_by_weight_in_both_directions() {
     let there = app("x", "db", &near(&term("web", "zone")));
     assert_eq!(scores(&there, &plain("p", "web")), [0, 0, 100]);
     assert_eq!(scores(&there, &plain("p", "cache")), [0, 0, 0]);
+}
+
+#[test]
+fn a_namespace_with_other_labels_wakes_whom_it_concerns() {
+    let namespace = |name: &str, team: &str| -> Option<Arc<Namespace>> {
+        let metadata = json!({"name": name, "labels": {"team": team}});
+        Some(Arc::new(object(json!({"metadata": metadata}))))
+    };
+    let wanting = |kind: &str| {
+        let term = json!({"topologyKey": "zone", "labelSelector": {},
+                          "namespaceSelector": {"matchLabels": {"team": "a"}}});
+        let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+        pod("p", &json!({"spec": {"affinity": {kind: terms}}}))
+    };
+    let (near, far) = (wanting("podAffinity"), wanting("podAntiAffinity"));
+    let plain = pod("p", &json!({}));
+    let plugin = InterPodAffinity::default();
+    for (pod, name, old, new, expected) in [
+        (&near, "x", "b", "a", Hint::Queue),
+        (&near, "x", "a", "b", Hint::Skip),
+        (&near, "x", "a", "a", Hint::Skip),
+        (&far, "x", "a", "b", Hint::Queue),
+        (&far, "x", "b", "a", Hint::Skip),
+        (&plain, "x", "a", "b", Hint::Skip),
+        (&plain, "default", "a", "b", Hint::Queue),
+    ] {
+        let change = Before { old: namespace(name, old), new: namespace(name, new) };
+        let event = ClusterEvent {
+            resource: Resource::Namespace,
+            action: Action::OTHER_UPDATE,
+            object: Object::Namespace(change),
+        };
+        assert!(event.concerns(plugin.interests()));
+        assert_eq!(plugin.hint(pod, &event), expected, "{name} {old} {new} {:?}", pod.spec);
+    }
 }

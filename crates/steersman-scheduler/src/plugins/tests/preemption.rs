@@ -1,11 +1,12 @@
 //! Room that is made by letting others go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::framework::{PodInfo, PostFilter};
+use crate::framework::{Cycle, NodeInfo, Plugin, PodInfo, Points, PostFilter};
 use crate::testing::{World, asking, node, object};
 
 fn of(name: &str, cpu: &str, priority: i32) -> Pod {
@@ -143,4 +144,48 @@ fn room_that_is_made_for_a_pod_is_not_given_to_one_that_matters_less() {
     assert!(!world.fits(&of("p", "4", 1)));
     assert!(world.fits(&of("p", "4", 9)));
     assert!(world.fits(&of("w", "6", 5)));
+}
+
+/// Counts who is taken away from a node to see whether that helps.
+#[derive(Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Plugin for Counting {
+    fn name(&self) -> &'static str {
+        "Counting"
+    }
+
+    fn points(&self) -> Points {
+        Points::PRE_FILTER
+    }
+
+    fn remove_pod(&self, _: &mut Cycle<'_>, _: &PodInfo, _: &NodeInfo) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn where_room_is_made_for_others_already_nothing_is_tried_out() {
+    let names: Vec<String> = (0..200).map(|number| format!("n{number}")).collect();
+    let mut world = nodes(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let tried = Arc::new(AtomicUsize::new(0));
+    world.plugins = vec![Arc::new(Counting(Arc::clone(&tried)))];
+    for name in &names {
+        world.put(name, &of(&format!("v-{name}"), "8", 0));
+    }
+    for name in &names[..150] {
+        let waiting = of(&format!("w-{name}"), "8", 10);
+        world.nominator.nominate(Arc::new(PodInfo::of(&waiting)), &name.as_str().into());
+    }
+    let (node, _) = told(world.help(&of("p", "8", 10))).unwrap();
+    assert!(names[150..].contains(&node), "{node}");
+    // One Pod is taken away from each of 50 nodes, and once more because it cannot be put back.
+    assert_eq!(tried.load(Ordering::Relaxed), 100);
+    for name in &names[150..] {
+        let waiting = of(&format!("w-{name}"), "8", 10);
+        world.nominator.nominate(Arc::new(PodInfo::of(&waiting)), &name.as_str().into());
+    }
+    let message = "0/200 nodes are available: 200 Insufficient cpu. no new claims to deallocate, \
+                   preemption: 0/200 nodes are available: 200 Insufficient cpu.";
+    assert_eq!(told(world.help(&of("p", "8", 10))), Err(message.to_owned()));
 }

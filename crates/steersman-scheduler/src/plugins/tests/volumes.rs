@@ -102,3 +102,33 @@ fn who_lacks_a_claim_is_told_so_in_the_words_of_kubernetes() {
     let message = "0/1 nodes are available: persistentvolumeclaim \"data\" not found. not found";
     assert_eq!(told, Err(message.to_owned()));
 }
+
+#[test]
+fn a_driver_is_asked_for_space_if_it_wants_to_be() {
+    let mut world = World::of([node("a", &json!({})), node("b", &json!({}))]);
+    world.objects.classes = vec![Arc::new(object(json!({
+        "metadata": {"name": "fast"}, "provisioner": "disk.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    })))];
+    world.objects.claims = vec![Arc::new(object(json!({
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"],
+                 "resources": {"requests": {"storage": "1Gi"}}},
+    })))];
+    assert!(world.fits(&using("p", "data")));
+    let driver = |wants: bool| {
+        let spec = json!({"storageCapacity": wants});
+        vec![Arc::new(object(json!({"metadata": {"name": "disk.example.com"}, "spec": spec})))]
+    };
+    world.objects.csi_drivers = driver(true);
+    let message = "0/2 nodes are available: 2 node(s) did not have enough free storage.";
+    assert_eq!(world.place(&using("p", "data")), nowhere(message));
+    world.objects.storage_capacities = vec![Arc::new(object(json!({
+        "metadata": {"name": "b", "namespace": "default"}, "storageClassName": "fast",
+        "capacity": "5Gi", "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "b"}},
+    })))];
+    assert_eq!(world.place(&using("p", "data")), on("b"));
+    world.objects.storage_capacities.clear();
+    world.objects.csi_drivers = driver(false);
+    assert!(world.fits(&using("p", "data")));
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSIStorageCapacity, StorageClass};
 use steersman::volumes::{SELECTED_NODE, bound_to_claim};
 use steersman::{Client, ObjectKey};
 use tokio::time::{Instant, timeout_at};
@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use super::pod_volumes::{self, Choice, PodVolumes, Progress, Storage};
 use super::{has_no_claims, is_claim_of};
 use crate::framework::{
-    Action, Binding, ClusterEvent, Code, Cycle, CycleState, Hint, Interest, Lister, NodeInfo,
-    Object, Plugin, PodInfo, Points, PreFilter, Refusal, Resource,
+    Action, Before, Binding, ClusterEvent, Code, Cycle, CycleState, Hint, Interest, Lister,
+    NodeInfo, Object, Plugin, PodInfo, Points, PreFilter, Refusal, Resource,
 };
 
 /// How long the volumes of a Pod may take until another node is looked for, as in Kubernetes.
@@ -68,6 +68,11 @@ impl Storage for InNamespace<'_> {
     fn volumes(&self) -> Vec<Arc<PersistentVolume>> {
         self.lister.volumes()
     }
+
+    fn capacities(&self, driver: &str) -> Option<Vec<Arc<CSIStorageCapacity>>> {
+        let driver = self.lister.csi_driver(driver)?;
+        has_capacity(&driver).then(|| self.lister.storage_capacities())
+    }
 }
 
 impl Plugin for VolumeBinding {
@@ -87,6 +92,9 @@ impl Plugin for VolumeBinding {
                 Interest::new(Resource::PersistentVolume, Action::ALL),
                 Interest::new(Resource::Node, Action::ADD),
                 Interest::new(Resource::Node, Action::NODE_LABEL),
+                Interest::new(Resource::CsiDriver, Action::UPDATE),
+                Interest::new(Resource::CsiStorageCapacity, Action::ADD),
+                Interest::new(Resource::CsiStorageCapacity, Action::UPDATE),
             ]
         }
     }
@@ -94,6 +102,12 @@ impl Plugin for VolumeBinding {
     fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
         match &event.object {
             Object::Claim(_) => is_claim_of(pod, &event.object).into(),
+            Object::CsiDriver(Before { old: Some(old), new: Some(new) }) => {
+                (has_capacity(old) && !has_capacity(new)).into()
+            }
+            Object::StorageCapacity(Before { old: Some(old), new: Some(new) }) => {
+                (pod_volumes::limit(new) > pod_volumes::limit(old)).into()
+            }
             _ => Hint::Queue,
         }
     }
@@ -192,6 +206,11 @@ impl VolumeBinding {
             }
         }
     }
+}
+
+/// Whether a driver wants to be asked how much space it has.
+fn has_capacity(driver: &CSIDriver) -> bool {
+    driver.spec.storage_capacity == Some(true)
 }
 
 /// Writes what was chosen for a node: volumes are reserved for their claims, and claims say for which

@@ -12,15 +12,19 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{
     Node, PersistentVolume, PersistentVolumeClaim, Pod, TopologySelectorTerm,
 };
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
 use steersman::volumes::{
     NO_PROVISIONER, PodClaim, SELECTED_NODE, Search, annotation, claim_class, claims_of,
     created_for, find_volume, is_allowed_on, is_bound_to_claim, is_fully_bound, request,
     volume_class, volume_name, waits_for_consumer,
 };
+use steersman_values::Quantity;
+
+use crate::framework::{Labels, Selector};
 
 const NODE_CONFLICT: &str = "node(s) didn't match PersistentVolume's node affinity";
 const BIND_CONFLICT: &str = "node(s) didn't find available persistent volumes to bind";
+const NO_SPACE: &str = "node(s) did not have enough free storage";
 const NO_VOLUME: &str = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
 /// What there is of storage, in the namespace of a Pod.
@@ -29,6 +33,8 @@ pub(crate) trait Storage {
     fn class(&self, name: &str) -> Option<Arc<StorageClass>>;
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
     fn volumes(&self) -> Vec<Arc<PersistentVolume>>;
+    /// What is said of the space that a driver has; none if it does not want to be asked.
+    fn capacities(&self, driver: &str) -> Option<Vec<Arc<CSIStorageCapacity>>>;
 }
 
 /// The claims of a Pod.
@@ -48,6 +54,8 @@ pub(crate) struct PodVolumes {
 struct Delayed {
     claim: Arc<PersistentVolumeClaim>,
     class: Arc<StorageClass>,
+    /// Where how much space is for new volumes of the class, if that is known.
+    space: Option<Vec<Arc<CSIStorageCapacity>>>,
 }
 
 /// What has to be written before a Pod can be bound to a node.
@@ -76,7 +84,15 @@ impl PodVolumes {
             .map(|claim| {
                 let class = storage.class(claim_class(&claim))?;
                 let is_delayed = waits_for_consumer(Some(&class)) && volume_name(&claim).is_empty();
-                is_delayed.then_some(Delayed { claim, class })
+                is_delayed.then(|| {
+                    let space = storage.capacities(&class.provisioner).map(|all| {
+                        let is_of = |it: &Arc<CSIStorageCapacity>| {
+                            Some(&it.storage_class_name) == class.metadata.name.as_ref()
+                        };
+                        all.into_iter().filter(is_of).collect()
+                    });
+                    Delayed { claim, class, space }
+                })
             })
             .collect();
         let Some(mut delayed) = delayed else {
@@ -112,24 +128,27 @@ impl PodVolumes {
         let choice = self.choose(node);
         let reasons = [
             (!is_allowed).then_some(NODE_CONFLICT),
-            choice.is_none().then_some(BIND_CONFLICT),
+            choice.as_ref().err().copied(),
             (!is_there).then_some(NO_VOLUME),
         ];
         let reasons: Vec<_> = reasons.into_iter().flatten().map(Cow::Borrowed).collect();
         match choice {
-            Some(choice) if reasons.is_empty() => Ok(choice),
+            Ok(choice) if reasons.is_empty() => Ok(choice),
             _ => Err(reasons),
         }
     }
 
-    fn choose(&self, node: &Node) -> Option<Choice> {
+    /// What has to be written for a node, or why volumes that wait for it cannot be had there.
+    fn choose(&self, node: &Node) -> Result<Choice, &'static str> {
         let mut choice = Choice::default();
         let mut chosen = self.taken.clone();
-        for Delayed { claim, class } in &self.delayed {
+        let mut to_provision = Vec::new();
+        for delayed in &self.delayed {
+            let claim = &delayed.claim;
             let selected = annotation(&claim.metadata, SELECTED_NODE);
             if let Some(selected) = selected {
                 if Some(selected) != node.metadata.name.as_deref() {
-                    return None;
+                    return Err(BIND_CONFLICT);
                 }
             } else if let Some(volume) =
                 find_volume(claim, &self.volumes, Search::Node { node, chosen: &chosen })
@@ -138,13 +157,35 @@ impl PodVolumes {
                 choice.bindings.push((volume, Arc::clone(claim)));
                 continue;
             }
+            to_provision.push(delayed);
+        }
+        for Delayed { claim, class, space } in to_provision {
             if !provisions(class, node) {
-                return None;
+                return Err(BIND_CONFLICT);
+            }
+            let size = request(claim).value();
+            let fits = |it: &Arc<CSIStorageCapacity>| {
+                limit(it).is_some_and(|limit| limit >= size) && is_reached(it, node)
+            };
+            if space.as_ref().is_some_and(|space| !space.iter().any(fits)) {
+                return Err(NO_SPACE);
             }
             choice.provisions.push(Arc::clone(claim));
         }
-        Some(choice)
+        Ok(choice)
     }
+}
+
+/// How large a volume may be that is made where this is said of.
+pub(super) fn limit(capacity: &CSIStorageCapacity) -> Option<i64> {
+    let limit = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref())?;
+    Quantity::parse(&limit.0).ok().map(Quantity::value)
+}
+
+fn is_reached(capacity: &CSIStorageCapacity, node: &Node) -> bool {
+    static NONE: std::sync::LazyLock<Labels> = std::sync::LazyLock::new(Labels::new);
+    let labels = node.metadata.labels.as_ref().unwrap_or(&NONE);
+    Selector::of(capacity.node_topology.as_ref()).matches(labels)
 }
 
 /// A claim of a Pod, or why the Pod cannot go anywhere with it.

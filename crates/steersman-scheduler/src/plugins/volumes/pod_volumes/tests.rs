@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
 use serde_json::{Value, json};
 
 use super::{PodVolumes, Progress, Storage, progress};
@@ -12,6 +12,7 @@ struct World {
     claims: Vec<Arc<PersistentVolumeClaim>>,
     classes: Vec<Arc<StorageClass>>,
     volumes: Vec<Arc<PersistentVolume>>,
+    capacities: Option<Vec<Arc<CSIStorageCapacity>>>,
 }
 
 impl Storage for World {
@@ -26,6 +27,9 @@ impl Storage for World {
     }
     fn volumes(&self) -> Vec<Arc<PersistentVolume>> {
         self.volumes.clone()
+    }
+    fn capacities(&self, _: &str) -> Option<Vec<Arc<CSIStorageCapacity>>> {
+        self.capacities.clone()
     }
 }
 
@@ -171,5 +175,39 @@ fn a_pod_waits_until_its_volumes_are_bound_for_its_node() {
             ..world()
         };
         assert_eq!(progress(&pod(), &node("n", "a"), &world), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_volume_is_made_only_where_its_driver_has_enough_space() {
+    let space = |class: &str, zone: &str, change: Value| {
+        let mut capacity = json!({
+            "metadata": {"name": "s"}, "storageClassName": class, "capacity": "2Gi",
+            "nodeTopology": {"matchLabels": {"zone": zone}},
+        });
+        for (key, value) in change.as_object().into_iter().flatten() {
+            capacity[key] = value.clone();
+        }
+        Some(vec![Arc::new(serde_json::from_value(capacity).unwrap())])
+    };
+    let none = "node(s) did not have enough free storage";
+    for (capacities, expected) in [
+        (None, Ok(1)), // nobody wants to be asked
+        (Some(Vec::new()), Err(none)),
+        (space("later", "a", json!({})), Ok(1)),
+        (space("later", "b", json!({})), Err(none)),
+        (space("zone-a", "a", json!({})), Err(none)),
+        (space("later", "a", json!({"capacity": "1Mi"})), Err(none)),
+        (space("later", "a", json!({"capacity": null})), Err(none)),
+        (space("later", "a", json!({"maximumVolumeSize": "1Mi"})), Err(none)),
+        (space("later", "a", json!({"capacity": "1Mi", "maximumVolumeSize": "1Gi"})), Ok(1)),
+        (space("later", "a", json!({"nodeTopology": null})), Err(none)),
+        (space("later", "a", json!({"nodeTopology": {}})), Ok(1)),
+    ] {
+        let claims = vec![claim("later", &json!({}), "")];
+        let world = World { claims, capacities: capacities.clone(), ..world() };
+        let volumes = PodVolumes::of(&pod(), &world).unwrap().unwrap();
+        let found = volumes.on(&node("n", "a")).map(|choice| choice.provisions.len());
+        assert_eq!(found, expected.map_err(|why| vec![why.into()]), "{capacities:?}");
     }
 }

@@ -2,6 +2,8 @@
 //! Deployments of tens of thousands of Pods run, are rolled over in part and are gone, what that takes
 //! of memory and processors, and how long somebody else waits for the API meanwhile.
 
+mod virtual_day;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -33,6 +35,9 @@ pub(crate) struct Extent {
     /// scale: how many nodes and Pods there are, as often as wished.
     #[arg(long, value_name = "NODES:PODS", default_values = ["1000:10000", "5000:50000"])]
     sizes: Vec<Size>,
+    /// scale: let a day pass on virtual time instead, and say how long it really took.
+    #[arg(long = "virtual")]
+    is_virtual: bool,
 }
 
 /// So many nodes and Pods.
@@ -55,6 +60,9 @@ impl std::str::FromStr for Size {
 
 /// Runs the benchmark.
 pub(crate) fn run(extent: &Extent, report: &mut Report) -> Result<(), String> {
+    if extent.is_virtual {
+        return virtual_day::run(&extent.sizes, report);
+    }
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut per_pod = Vec::new();
     for size in &extent.sizes {

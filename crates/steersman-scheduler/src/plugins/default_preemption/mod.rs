@@ -5,18 +5,23 @@
 //! as the Pod still fits. Who cannot be put back is a victim. Of the nodes the one is chosen where the
 //! least is lost.
 
-use std::cmp::{Ordering, Reverse};
+mod under_way;
+
+use std::cmp::{self, Reverse};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use steersman::random;
 
+use super::handle::Handle;
 use crate::framework::{
-    Code, Cycle, FitError, Interest, NodeInfo, NodeRefusals, Plugin, PodInfo, Points, PostFilter,
-    Refusal, Selector,
+    Candidate, Code, Cycle, FitError, Interest, NodeInfo, NodeRefusals, Plugin, PodInfo, Points,
+    PostFilter, Refusal, Selector,
 };
+pub(crate) use under_way::UnderWay;
 
 /// Makes room.
 pub(crate) struct DefaultPreemption {
@@ -24,42 +29,13 @@ pub(crate) struct DefaultPreemption {
     pub(crate) candidates_percentage: usize,
     /// and at least so many.
     pub(crate) candidates_min: usize,
-    /// The Pods whose victims are just being deleted; they are not to choose others meanwhile.
-    under_way: Arc<UnderWay>,
-}
-
-/// The uids of Pods whose victims are just being deleted.
-#[derive(Debug, Default)]
-pub(crate) struct UnderWay(Mutex<HashSet<Arc<str>>>);
-
-impl UnderWay {
-    fn lock(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps a Pod out of the queue.
-    pub(crate) fn begin(&self, uid: Arc<str>) {
-        self.lock().insert(uid);
-    }
-
-    /// Lets it in again.
-    pub(crate) fn end(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-}
-
-/// A node where there is room for the Pod once some are gone.
-struct Candidate<'a> {
-    node: &'a Arc<NodeInfo>,
-    /// The most important first.
-    victims: Vec<Arc<PodInfo>>,
-    /// How many of them a disruption budget protects.
-    violations: usize,
+    /// Knows whose victims are just being deleted; they are not to choose others meanwhile.
+    handle: Arc<Handle>,
 }
 
 impl DefaultPreemption {
-    pub(crate) fn new(under_way: Arc<UnderWay>) -> Self {
-        Self { candidates_percentage: 10, candidates_min: 100, under_way }
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { candidates_percentage: 10, candidates_min: 100, handle }
     }
 
     fn candidates_wanted(&self, nodes: usize) -> usize {
@@ -74,39 +50,59 @@ impl DefaultPreemption {
         let potential: Vec<usize> = (0..cycle.snapshot.len()).filter(helpful).collect();
         let mut error = FitError { nodes: cycle.snapshot.len(), ..FitError::default() };
         let candidates = self.candidates(cycle, &potential, &mut error);
+        let lists_all = self.handle.lists_candidates.load(Ordering::Relaxed);
+        let all = if lists_all { candidates.clone() } else { Vec::new() };
         let Some(best) = best(candidates) else {
             let why = "Preemption is not helpful for scheduling";
             error.refusals.absent = Some(Refusal::unresolvable(why));
             return Err(Refusal::unresolvable(error.message()));
         };
-        Ok(PostFilter { nominated_node: Some(best.node.name().into()), victims: best.victims })
+        let Candidate { node, victims, .. } = best;
+        Ok(PostFilter { nominated_node: Some(node), victims, candidates: all })
     }
 
-    fn candidates<'a>(
+    fn candidates(
         &self,
-        cycle: &Cycle<'a>,
+        cycle: &Cycle<'_>,
         potential: &[usize],
         error: &mut FitError,
-    ) -> Vec<Candidate<'a>> {
+    ) -> Vec<Candidate> {
         let budgets = Budget::all(cycle);
         let wanted = self.candidates_wanted(potential.len());
         let offset = match potential.len() {
             0 => 0,
             count => usize::try_from(random::next_u64() % count as u64).unwrap_or_default(),
         };
-        let mut found: Vec<Candidate<'a>> = Vec::new();
+        let mut found: Vec<Candidate> = Vec::new();
+        let mut hopeless = Vec::new();
         let mut has_kind_one = false;
         for step in 0..potential.len() {
             if has_kind_one && found.len() >= wanted {
                 break;
             }
             let place = potential[(offset + step) % potential.len()];
-            match victims(cycle, &cycle.snapshot.nodes()[place], &budgets) {
+            let node = &cycle.snapshot.nodes()[place];
+            let lesser = lesser(cycle, node);
+            if lesser.is_empty() || cycle.profile.rules_out(cycle, node, &lesser) {
+                hopeless.push(place);
+                continue;
+            }
+            match victims(cycle, node, lesser, &budgets) {
                 Ok(candidate) => {
                     has_kind_one |= candidate.violations == 0;
                     found.push(candidate);
                 }
-                Err(refusal) => drop(error.refusals.nodes.insert(place, refusal)),
+                Err(refusal) => error.refusals.set(place, refusal),
+            }
+        }
+        if found.is_empty() {
+            // Only now somebody wants to know why.
+            for place in hopeless {
+                let node = &cycle.snapshot.nodes()[place];
+                match victims(cycle, node, lesser(cycle, node), &budgets) {
+                    Ok(candidate) => found.push(candidate),
+                    Err(refusal) => error.refusals.set(place, refusal),
+                }
             }
         }
         found.sort_by_key(|it| it.violations > 0);
@@ -129,7 +125,7 @@ impl Plugin for DefaultPreemption {
 
     fn pre_enqueue(&self, pod: &Pod) -> Result<(), Refusal> {
         match pod.metadata.uid.as_deref() {
-            Some(uid) if self.under_way.lock().contains(uid) => {
+            Some(uid) if self.handle.preempting.contains(uid) => {
                 Err(Refusal::unresolvable("waiting for the preemption for this pod to be finished"))
             }
             _ => Ok(()),
@@ -167,20 +163,25 @@ fn check_eligible(cycle: &Cycle<'_>, refusals: &NodeRefusals) -> Result<(), Refu
     }
 }
 
-/// Who has to go from a node so that the Pod fits there.
-fn victims<'a>(
-    cycle: &Cycle<'_>,
-    node: &'a Arc<NodeInfo>,
-    budgets: &[Budget],
-) -> Result<Candidate<'a>, Refusal> {
-    let profile = cycle.profile;
-    let mut trial = cycle.trial();
-    let mut left = NodeInfo::clone(node);
+/// The Pods on a node that matter less than the Pod.
+fn lesser(cycle: &Cycle<'_>, node: &NodeInfo) -> Vec<Arc<PodInfo>> {
     let lesser = node.pods.iter().filter(|pod| pod.priority < cycle.info.priority);
-    let mut lesser: Vec<Arc<PodInfo>> = lesser.cloned().collect();
+    lesser.cloned().collect()
+}
+
+/// Who of those that matter less has to go from a node so that the Pod fits there.
+fn victims(
+    cycle: &Cycle<'_>,
+    node: &NodeInfo,
+    mut lesser: Vec<Arc<PodInfo>>,
+    budgets: &[Budget],
+) -> Result<Candidate, Refusal> {
     if lesser.is_empty() {
         return Err(Refusal::unresolvable("No preemption victims found for incoming pod"));
     }
+    let profile = cycle.profile;
+    let mut trial = cycle.trial();
+    let mut left = NodeInfo::clone(node);
     for pod in &lesser {
         left.remove_pod(&pod.uid);
         profile.remove_pod(&mut trial, pod, &left);
@@ -208,12 +209,12 @@ fn victims<'a>(
             "expected at least one victim pod on node {:?}",
             node.name()
         ))),
-        false => Ok(Candidate { node, victims, violations }),
+        false => Ok(Candidate { node: node.name().into(), victims, violations }),
     }
 }
 
 /// The more important one first: by priority, then by who has run for longer.
-fn by_importance(a: &PodInfo, b: &PodInfo) -> Ordering {
+fn by_importance(a: &PodInfo, b: &PodInfo) -> cmp::Ordering {
     let started = |pod: &PodInfo| pod.start_time.as_ref().map(|time| time.0);
     let by_start = match (started(a), started(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -279,7 +280,7 @@ fn protected(
 /// The node where the least is lost: the fewest that a budget protects, the least important of the most
 /// important ones, the least sum of priorities, the fewest Pods, and the one whose most important ones
 /// have started last. Of equal ones the first.
-fn best(candidates: Vec<Candidate<'_>>) -> Option<Candidate<'_>> {
+pub(crate) fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
     candidates.into_iter().min_by_key(|candidate| {
         let victims = &candidate.victims;
         let top = victims.first().map_or(0, |pod| pod.priority);

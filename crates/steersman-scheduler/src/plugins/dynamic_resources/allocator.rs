@@ -1,0 +1,466 @@
+//! Finds devices for claims on a node.
+//!
+//! Claim after claim, request after request and device after device the first one is taken that is
+//! free and selected; if what comes after finds none then, the next one is tried. So what can be
+//! found is found, and the first that is found is taken.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::resource::v1::{
+    AllocationResult, Device, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration,
+    ResourceClaim, ResourceSlice,
+};
+use steersman::ObjectKey;
+
+use super::constraint::Constraint;
+use super::counters::Counters;
+use super::pools::{Pool, PoolState, Slices, devices, is_for};
+use super::request::{Mode, Request, requests};
+use super::result;
+use super::selectors::{Selectors, is_true};
+use crate::framework::Lister;
+
+/// So many devices a claim can have.
+pub(super) const RESULTS_MAX: usize = 32;
+
+/// A device by driver, pool and name.
+pub(super) type DeviceId = [String; 3];
+
+/// What devices there are, and which are taken, as one attempt sees them.
+pub(super) struct Allocator {
+    pub(super) slices: Slices,
+    /// Those that others have.
+    pub(super) taken: HashSet<DeviceId>,
+    pub(super) lister: Arc<dyn Lister>,
+    pub(super) selectors: Arc<Selectors>,
+}
+
+/// Why devices cannot be looked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// On this node; on others they may be found.
+    OnNode(&'static str),
+    /// On any node: a claim, a class or a slice is at fault.
+    Everywhere(String),
+}
+
+/// A device that a node reaches.
+pub(super) struct Candidate<'s> {
+    pub(super) pool: usize,
+    pub(super) slice: &'s ResourceSlice,
+    pub(super) device: &'s Device,
+    is_taken: bool,
+}
+
+/// What is looked for: for a claim, each request with its alternatives.
+struct Wanted<'c> {
+    claim: &'c ResourceClaim,
+    requests: Vec<Vec<Request<'c>>>,
+    constraints: Vec<Constraint<'c>>,
+}
+
+/// A device that was taken for a request.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) candidate: usize,
+    pub(super) request: usize,
+    pub(super) alternative: usize,
+}
+
+/// Where in the search we are.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    claim: usize,
+    request: usize,
+    /// The alternative that was settled upon.
+    alternative: Option<usize>,
+    device: usize,
+}
+
+/// Why a search ends without an answer.
+enum Stop {
+    /// A claim would get more devices than it can have.
+    TooMany,
+    Failed(String),
+}
+
+struct Search<'a, 'c> {
+    allocator: &'a Allocator,
+    node: &'a Node,
+    pools: &'a [Pool<'a>],
+    candidates: &'a [Candidate<'a>],
+    wanted: Vec<Wanted<'c>>,
+    /// For which claims a candidate has been taken.
+    taking: HashMap<usize, Vec<usize>>,
+    /// By claim.
+    taken: Vec<Vec<Taken>>,
+    counters: Counters,
+    /// Whether a candidate is selected by an alternative of a request of a claim.
+    selected: HashMap<(usize, usize, usize, usize), bool>,
+}
+
+impl Allocator {
+    /// What to allocate for claims if their Pod runs on a node; none if that cannot be.
+    pub(super) fn allocate(
+        &self,
+        node: &Node,
+        claims: &[&ResourceClaim],
+    ) -> Result<Option<Vec<AllocationResult>>, Problem> {
+        let pools = self.slices.pools(node);
+        let candidates = self.candidates(&pools);
+        let mut search = Search {
+            allocator: self,
+            node,
+            pools: &pools,
+            candidates: &candidates,
+            wanted: Vec::new(),
+            taking: HashMap::new(),
+            taken: vec![Vec::new(); claims.len()],
+            counters: Counters::of(&pools, |driver, pool, device| {
+                self.is_taken(driver, pool, device)
+            }),
+            selected: HashMap::new(),
+        };
+        for claim in claims {
+            search.prepare(claim).map_err(Problem::Everywhere)?;
+        }
+        match search.next(Place::default()) {
+            Ok(true) => {}
+            Err(Stop::Failed(why)) => return Err(Problem::Everywhere(why)),
+            Ok(false) | Err(Stop::TooMany) => {
+                let is_invalid = pools.iter().any(|pool| pool.state == PoolState::Invalid);
+                return match is_invalid {
+                    true => Err(Problem::OnNode("invalid resource pools were encountered")),
+                    false => Ok(None),
+                };
+            }
+        }
+        let results = search.wanted.iter().zip(&search.taken).map(|(wanted, taken)| {
+            let found = result::Found { node, pools: &pools, candidates: &candidates, taken };
+            found.result(wanted.claim, &wanted.requests)
+        });
+        results.collect::<Result<Vec<_>, _>>().map(Some).map_err(Problem::Everywhere)
+    }
+
+    fn is_taken(&self, driver: &str, pool: &str, device: &str) -> bool {
+        !self.taken.is_empty() && self.taken.contains(&[driver, pool, device].map(str::to_owned))
+    }
+
+    fn candidates<'s>(&self, pools: &[Pool<'s>]) -> Vec<Candidate<'s>> {
+        let mut candidates = Vec::new();
+        for (place, pool) in pools.iter().enumerate() {
+            for slice in &pool.slices {
+                candidates.extend(devices(slice).iter().map(|device| Candidate {
+                    pool: place,
+                    slice,
+                    device,
+                    is_taken: self.is_taken(pool.driver, pool.name, &device.name),
+                }));
+            }
+        }
+        candidates
+    }
+}
+
+impl<'c> Search<'_, 'c> {
+    /// Looks at what a claim asks for.
+    fn prepare(&mut self, claim: &'c ResourceClaim) -> Result<(), String> {
+        let key = ObjectKey::of(claim);
+        let place = self.wanted.len();
+        let mut all = Vec::new();
+        let mut least = 0;
+        for (number, alternatives) in requests(claim).into_iter().enumerate() {
+            let mut found = Vec::new();
+            for (alternative, asked) in alternatives.into_iter().enumerate() {
+                let name = asked.name();
+                let class =
+                    self.allocator.lister.device_class(asked.class_name).ok_or_else(|| {
+                        let class = asked.class_name;
+                        format!(
+                            "claim {key}, request {name}: could not retrieve device class {class}: \
+                         deviceclass.resource.k8s.io {class:?} not found"
+                        )
+                    })?;
+                let mut request = asked.of(class);
+                if request.mode == Mode::All {
+                    let at = (place, number, alternative);
+                    request.all = self.all(&request, claim, at)?;
+                }
+                found.push(request);
+            }
+            least += found.iter().map(Request::count).min().unwrap_or_default();
+            all.push(found);
+        }
+        if least > RESULTS_MAX {
+            return Err(format!(
+                "claim {key}: number of requested devices {least} exceeds the claim limit of \
+                 {RESULTS_MAX}"
+            ));
+        }
+        let mut constraints = Vec::new();
+        for (number, constraint) in
+            claim.spec.devices.iter().flat_map(|it| it.constraints.iter().flatten()).enumerate()
+        {
+            constraints.push(Constraint::of(constraint).ok_or_else(|| {
+                format!("claim {key}, constraint #{number}: empty constraint (unsupported constraint type?)")
+            })?);
+        }
+        self.wanted.push(Wanted { claim, requests: all, constraints });
+        Ok(())
+    }
+
+    /// All devices that a request selects.
+    fn all(
+        &mut self,
+        request: &Request<'c>,
+        claim: &ResourceClaim,
+        at: (usize, usize, usize),
+    ) -> Result<Vec<usize>, String> {
+        let key = ObjectKey::of(claim);
+        let name = request.name;
+        for pool in self.pools {
+            let state = match pool.state {
+                PoolState::Usable => continue,
+                PoolState::Incomplete => "currently being updated",
+                PoolState::Invalid => "currently invalid",
+            };
+            let pool = format!("{}/{}", pool.driver, pool.name);
+            return Err(format!(
+                "claim {key}, request {name}: asks for all devices, but resource pool {pool} is {state}"
+            ));
+        }
+        let mut all = Vec::new();
+        for place in 0..self.candidates.len() {
+            if self.is_selected(place, request, claim, at)? {
+                all.push(place);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Takes what is still to be taken from a place of the search on. Whether that worked out.
+    fn next(&mut self, at: Place) -> Result<bool, Stop> {
+        if at.claim >= self.wanted.len() {
+            return Ok(true);
+        }
+        if at.request >= self.wanted[at.claim].requests.len() {
+            return match self.next(Place { claim: at.claim + 1, ..Place::default() }) {
+                // With fewer devices for the claims before it may work out.
+                Err(Stop::TooMany) => Ok(false),
+                found => found,
+            };
+        }
+        match at.alternative {
+            None => self.first_available(at),
+            Some(alternative) => self.devices(at, alternative),
+        }
+    }
+
+    /// The first alternative of a request that works out.
+    fn first_available(&mut self, at: Place) -> Result<bool, Stop> {
+        let count = self.wanted[at.claim].requests[at.request].len();
+        let mut all_too_many = true;
+        for alternative in 0..count {
+            match self.next(Place { alternative: Some(alternative), ..at }) {
+                Err(Stop::TooMany) => {}
+                Ok(false) => all_too_many = false,
+                found => return found,
+            }
+        }
+        if all_too_many { Err(Stop::TooMany) } else { Ok(false) }
+    }
+
+    fn devices(&mut self, at: Place, alternative: usize) -> Result<bool, Stop> {
+        let request = &self.wanted[at.claim].requests[at.request][alternative];
+        let (mode, count) = (request.mode, request.count());
+        if mode == Mode::All && count == 0 {
+            return Ok(false);
+        }
+        if at.device >= count {
+            return self.next(Place {
+                claim: at.claim,
+                request: at.request + 1,
+                ..Place::default()
+            });
+        }
+        if self.taken[at.claim].len() + count - at.device > RESULTS_MAX {
+            return Err(Stop::TooMany);
+        }
+        if mode == Mode::All {
+            let place = request.all[at.device];
+            return self.one(at, alternative, place, true);
+        }
+        for place in 0..self.candidates.len() {
+            let candidate = &self.candidates[place];
+            if self.pools[candidate.pool].state != PoolState::Usable
+                || self.is_in_use(place, at, alternative)
+            {
+                continue;
+            }
+            let request = self.wanted[at.claim].requests[at.request][alternative].clone();
+            let claim = self.wanted[at.claim].claim;
+            let key = (at.claim, at.request, alternative);
+            if self.is_selected(place, &request, claim, key).map_err(Stop::Failed)?
+                && self.one(at, alternative, place, false)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes a device, if it can be had, and what comes after it; otherwise gives it back.
+    fn one(
+        &mut self,
+        at: Place,
+        alternative: usize,
+        place: usize,
+        must: bool,
+    ) -> Result<bool, Stop> {
+        if !self.take(at, alternative, place, must)? {
+            return Ok(false);
+        }
+        let found = self.next(Place { device: at.device + 1, ..at });
+        if !matches!(found, Ok(true)) {
+            self.give_back(at, alternative, place);
+        }
+        found
+    }
+
+    fn is_in_use(&self, place: usize, at: Place, alternative: usize) -> bool {
+        let taking = self.taking.get(&place);
+        match self.wanted[at.claim].requests[at.request][alternative].is_admin {
+            true => taking.is_some_and(|claims| claims.contains(&at.claim)),
+            false => {
+                self.candidates[place].is_taken || taking.is_some_and(|claims| !claims.is_empty())
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        at: Place,
+        alternative: usize,
+        place: usize,
+        must: bool,
+    ) -> Result<bool, Stop> {
+        if self.is_in_use(place, at, alternative) {
+            return Ok(false);
+        }
+        let Candidate { pool, device, .. } = self.candidates[place];
+        let wanted = &mut self.wanted[at.claim];
+        let request = &wanted.requests[at.request][alternative];
+        if device.taints.iter().flatten().any(|taint| prevents(taint, request.tolerations)) {
+            return Ok(false);
+        }
+        if !self.counters.take(pool, device) {
+            return Ok(false);
+        }
+        let (of, driver) = (request.of_constraint(), self.pools[pool].driver);
+        for number in 0..wanted.constraints.len() {
+            if wanted.constraints[number].add(of, driver, device) {
+                continue;
+            }
+            wanted.constraints[..number].iter_mut().rev().for_each(|it| it.remove(of));
+            self.counters.give_back(pool, device);
+            if must {
+                let (key, name) = (ObjectKey::of(wanted.claim), request.name);
+                let id = format!("{driver}/{}/{}", self.pools[pool].name, device.name);
+                return Err(Stop::Failed(format!(
+                    "claim {key}, request {name}: cannot add device {id} because a claim constraint \
+                     would not be satisfied"
+                )));
+            }
+            return Ok(false);
+        }
+        self.taking.entry(place).or_default().push(at.claim);
+        let taken = Taken { candidate: place, request: at.request, alternative };
+        self.taken[at.claim].push(taken);
+        Ok(true)
+    }
+
+    fn give_back(&mut self, at: Place, alternative: usize, place: usize) {
+        self.taken[at.claim].pop();
+        if let Some(claims) = self.taking.get_mut(&place) {
+            claims.pop();
+        }
+        let wanted = &mut self.wanted[at.claim];
+        let of = wanted.requests[at.request][alternative].of_constraint();
+        wanted.constraints.iter_mut().rev().for_each(|it| it.remove(of));
+        let Candidate { pool, device, .. } = self.candidates[place];
+        self.counters.give_back(pool, device);
+    }
+
+    /// Whether a device is one of those that a request and its class select.
+    fn is_selected(
+        &mut self,
+        place: usize,
+        request: &Request<'c>,
+        claim: &ResourceClaim,
+        (of_claim, number, alternative): (usize, usize, usize),
+    ) -> Result<bool, String> {
+        let key = (place, of_claim, number, alternative);
+        if let Some(known) = self.selected.get(&key) {
+            return Ok(*known);
+        }
+        let candidate = &self.candidates[place];
+        let asks_devices = candidate.slice.spec.per_device_node_selection == Some(true);
+        let class: &DeviceClass = &request.class;
+        let selected = candidate.device.binding_conditions.is_none()
+            && self.select(candidate, class.spec.selectors.as_deref(), || {
+                format!("class {}", class.metadata.name.as_deref().unwrap_or_default())
+            })?
+            && self.select(candidate, Some(request.selectors), || {
+                format!("claim {}", ObjectKey::of(claim))
+            })?
+            && (!asks_devices || is_for(candidate.device, self.node));
+        self.selected.insert(key, selected);
+        Ok(selected)
+    }
+
+    fn select(
+        &self,
+        candidate: &Candidate<'_>,
+        selectors: Option<&[DeviceSelector]>,
+        by: impl Fn() -> String,
+    ) -> Result<bool, String> {
+        let driver = self.pools[candidate.pool].driver;
+        for (number, selector) in selectors.unwrap_or_default().iter().enumerate() {
+            let expression = selector.cel.as_ref().map_or("", |cel| &cel.expression);
+            let compiled = self.allocator.selectors.get(expression);
+            let program = compiled
+                .as_ref()
+                .as_ref()
+                .map_err(|why| format!("{}: selector #{number}: CEL compile error: {why}", by()))?;
+            let is_true = is_true(program, driver, candidate.device)
+                .map_err(|why| format!("{}: selector #{number}: CEL runtime error: {why}", by()))?;
+            if !is_true {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a taint keeps a device from who tolerates only these.
+fn prevents(taint: &DeviceTaint, tolerations: &[DeviceToleration]) -> bool {
+    matches!(taint.effect.as_str(), "NoExecute" | "NoSchedule")
+        && !tolerations.iter().any(|it| tolerates(it, taint))
+}
+
+fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {
+    let is_any = |wanted: Option<&str>, found: &str| {
+        wanted.is_none_or(|wanted| wanted.is_empty() || wanted == found)
+    };
+    is_any(toleration.effect.as_deref(), &taint.effect)
+        && is_any(toleration.key.as_deref(), &taint.key)
+        && match toleration.operator.as_deref().unwrap_or_default() {
+            "" | "Equal" => {
+                toleration.value.as_deref().unwrap_or_default()
+                    == taint.value.as_deref().unwrap_or_default()
+            }
+            operator => operator == "Exists",
+        }
+}

@@ -1,0 +1,45 @@
+//! What plug-ins of all profiles share, and what they are given when the scheduler begins.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use steersman::Client;
+
+use super::default_preemption::UnderWay;
+use super::dynamic_resources::Allocations;
+use crate::framework::Lister;
+
+/// What plug-ins of all profiles share.
+#[derive(Default)]
+pub(crate) struct Handle {
+    /// Pods whose victims are being deleted.
+    pub(crate) preempting: UnderWay,
+    /// Devices that were taken, and are not seen in their claims yet.
+    pub(crate) allocations: Allocations,
+    /// Whether somebody beside plug-ins has a say in who has to go.
+    pub(crate) lists_candidates: AtomicBool,
+    cluster: OnceLock<Cluster>,
+}
+
+/// The cluster, once there is one.
+struct Cluster {
+    lister: Arc<dyn Lister>,
+    client: Option<Client>,
+}
+
+impl Handle {
+    /// From now on there is a cluster; only tests have none to write to.
+    pub(crate) fn begin(&self, lister: Arc<dyn Lister>, client: Option<Client>) {
+        let _ = self.cluster.set(Cluster { lister, client });
+    }
+
+    /// Objects as the caches have them.
+    pub(crate) fn lister(&self) -> Option<&Arc<dyn Lister>> {
+        self.cluster.get().map(|cluster| &cluster.lister)
+    }
+
+    /// Writes.
+    pub(crate) fn client(&self) -> Option<&Client> {
+        self.cluster.get()?.client.as_ref()
+    }
+}
