@@ -2,7 +2,8 @@
 //!
 //! Fields, their types and most list types come from the sources of the k8s-openapi crate, whose
 //! deserialisers and merge implementations state them; `facts.txt` adds what those do not tell.
-//! Only types reachable from a kind of a stable version are written.
+//! Only types reachable from a kind of a stable version are written, and from the few others that are
+//! served on request.
 
 mod facts;
 mod source;
@@ -82,7 +83,7 @@ fn render(types: &BTreeMap<String, Type>) -> String {
     out.push('\n');
     for (name, ty) in types {
         if let Some(kind) =
-            ty.kind.as_ref().filter(|kind| kind.is_stable() && !name.starts_with("meta."))
+            ty.kind.as_ref().filter(|kind| kind.is_served() && !name.starts_with("meta."))
         {
             let _ = writeln!(out, "kind {} {} {name}", kind.api_version, kind.name);
             reach(types, name, &mut reachable);

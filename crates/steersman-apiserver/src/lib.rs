@@ -39,6 +39,7 @@ mod authz;
 pub mod document;
 mod fairness;
 pub mod registry;
+mod runtime_config;
 mod state;
 mod webhook_client;
 
@@ -106,6 +107,7 @@ pub use clock::Clock;
 pub use extension::Extension;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
+pub use runtime_config::{RuntimeConfig, UnknownApi};
 pub use scrape::MetricsSource;
 pub use server::{ApiServer, Config, REQUESTS_INFLIGHT_MAX};
 pub use state::extended::{Computed, Reading};

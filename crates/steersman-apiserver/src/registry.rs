@@ -15,6 +15,8 @@ use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
 use steersman_rules::schema::Text;
 
+use crate::runtime_config::RuntimeConfig;
+
 /// The resources that are served now.
 #[derive(Debug)]
 pub struct Registry {
@@ -102,9 +104,15 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Serves the built-in resources.
+    /// Serves the built-in resources, but for those that Kubernetes serves on request only.
     pub fn new() -> Self {
-        let builtin = kinds::all().into_iter().map(Arc::new).collect();
+        Self::serving(&RuntimeConfig::default())
+    }
+
+    /// Serves the built-in resources, and those of them that are asked for.
+    pub fn serving(asked: &RuntimeConfig) -> Self {
+        let builtin = kinds::all_and(|it| asked.serves(&it.group, &it.version));
+        let builtin = builtin.into_iter().map(Arc::new).collect();
         let table = Table::of(Arc::new(builtin), BTreeMap::new());
         Self {
             table: RwLock::new(Arc::new(table)),

@@ -38,6 +38,7 @@ use crate::random::Random;
 use crate::read::bookmarks;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
+use crate::runtime_config::RuntimeConfig;
 use crate::scrape::MetricsSource;
 use crate::state::Server;
 use crate::state::events::SharedEvents;
@@ -87,6 +88,8 @@ pub struct Config {
     pub requests_inflight_max: u32,
     /// Where Services get their cluster addresses from.
     pub service_ranges: ServiceRanges,
+    /// What is served that Kubernetes serves on request only.
+    pub runtime_config: RuntimeConfig,
     /// Servers behind this one that belong to it.
     pub residents: Vec<Resident>,
 }
@@ -106,6 +109,7 @@ impl Config {
             admission: PluginSelection::without_controllers(),
             requests_inflight_max: REQUESTS_INFLIGHT_MAX,
             service_ranges: ServiceRanges::default(),
+            runtime_config: RuntimeConfig::default(),
             residents: Vec::new(),
         }
     }
@@ -133,7 +137,8 @@ impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
     /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
-        let started = Self::assemble(config, Registry::new(), Extended::default()).await?;
+        let registry = Registry::serving(&config.runtime_config);
+        let started = Self::assemble(config, registry, Extended::default()).await?;
         let server = started.server();
         follow::read(server).await?;
         allocate::repair(server).await?;

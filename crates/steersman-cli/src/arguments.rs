@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steersman_cluster::{
     AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, HISTORY_BYTES, PluginSelection,
-    ServiceRanges,
+    RuntimeConfig, ServiceRanges,
 };
 
 use crate::controller_flags::ControllerFlags;
@@ -112,6 +112,10 @@ pub(crate) struct Up {
     /// families.
     #[arg(long, value_name = "CIDR,CIDR", default_value = "10.96.0.0/12")]
     pub(crate) service_cluster_ip_range: ServiceRanges,
+    /// Serve what Kubernetes serves on request only, such as resource.k8s.io/v1beta2=true; api/beta
+    /// stands for all of it. The controllers that it needs run without a feature gate.
+    #[arg(long, value_name = "KEY=BOOL,...", default_value = "", hide_default_value = true)]
+    pub(crate) runtime_config: RuntimeConfig,
     #[command(flatten)]
     pub(crate) admission: AdmissionFlags,
     /// How many seconds of history watches and paged lists can go back to.

@@ -75,7 +75,7 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     let builder = with_nodes(Cluster::builder(), &up)?.listen(up.listen);
     let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
     let builder = builder.controllers(up.controllers).admission(up.admission.chosen()?);
-    let builder = builder.authorization(up.authorization_mode);
+    let builder = builder.authorization(up.authorization_mode).runtime_config(up.runtime_config);
     let builder = builder.authentication(authentication::chosen(&up.authentication)?);
     let seats = up.max_requests_inflight.saturating_add(up.max_mutating_requests_inflight);
     let builder = builder.requests_inflight_max(seats).controllers_on(controllers);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use steersman_apiserver::audit::Auditing;
 use steersman_apiserver::{
-    Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX, ServiceRanges,
+    Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX, RuntimeConfig,
+    ServiceRanges,
 };
 use steersman_controllers::{Cidr, ControllerSettings, NodeCidrs};
 use steersman_node::{IpFamilies, NodeGroup, Outages, Scripts};
@@ -53,6 +54,7 @@ pub struct Builder {
     pub(crate) controller_settings: ControllerSettings,
     pub(crate) scheduler: SchedulerConfiguration,
     pub(crate) admission: PluginSelection,
+    pub(crate) runtime_config: RuntimeConfig,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
     pub(crate) history_bytes: u64,
@@ -96,6 +98,7 @@ impl Default for Builder {
             controller_settings: ControllerSettings::default(),
             scheduler: SchedulerConfiguration::default(),
             admission: PluginSelection::default(),
+            runtime_config: RuntimeConfig::default(),
             seed: None,
             history: Duration::from_secs(300),
             history_bytes: HISTORY_BYTES,
@@ -206,6 +209,14 @@ impl Builder {
     #[must_use]
     pub fn admission(mut self, plugins: PluginSelection) -> Self {
         self.admission = plugins;
+        self
+    }
+
+    /// What is served that Kubernetes serves on request only, as by `--runtime-config`. The controllers
+    /// that such an API needs run if it is served: nobody switches their feature gates.
+    #[must_use]
+    pub fn runtime_config(mut self, served: RuntimeConfig) -> Self {
+        self.runtime_config = served;
         self
     }
 

@@ -12,7 +12,7 @@ use steersman::Error;
 use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
-use steersman_apiserver::ApiServer;
+use steersman_apiserver::{ApiServer, RuntimeConfig};
 use steersman_controllers::{Authority, Cidr, ControllerSettings, Installation, NodeCidrs, Pulse};
 use steersman_node::{IpFamilies, NodeGroup, Outages, Scripts, SimulatedNodes};
 use steersman_scheduler::{Configuration, Scheduler};
@@ -59,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) node_cidrs: Vec<NodeCidrs>,
     /// What controllers are told by flags.
     pub(crate) settings: ControllerSettings,
+    /// What is served on request.
+    pub(crate) runtime_config: RuntimeConfig,
     /// Of which families the addresses of nodes and Pods are.
     pub(crate) families: IpFamilies,
     pub(crate) scheduler: Configuration,
@@ -84,6 +86,7 @@ impl Parts {
             node_cidrs: &self.node_cidrs,
             pulse,
             settings: self.settings,
+            serves: &|group, version| self.runtime_config.serves(group, version),
             runs: &runs,
         };
         let mut manager = steersman_controllers::install_with(manager, &installation);

@@ -16,7 +16,7 @@ const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 /// The controllers of Kubernetes 1.36 that are built in nowhere here, or not yet, with the short
 /// names that they had before. Who leaves one out gets what was asked for; who asks for one is told
 /// that nobody does its work.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("podcertificaterequest-cleaner-controller", ""),
     ("node-route-controller", "route"),
     ("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
@@ -24,7 +24,6 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
     ("storageversion-garbage-collector-controller", "storage-version-gc"),
     ("resourcepoolstatusrequest-controller", ""),
-    ("storage-version-migrator-controller", "svm"),
     ("selinux-warning-controller", ""),
 ];
 
@@ -226,7 +225,7 @@ mod tests {
             ("-deployment,deployment", "none"),
             ("*,bootstrapsigner", "*,bootstrap-signer-controller"),
             ("tokencleaner", "token-cleaner-controller"),
-            ("*,-selinux-warning-controller,-svm", "*"),
+            ("*,-selinux-warning-controller,-storage-version-gc", "*"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,statefulset-controller,\
@@ -249,7 +248,8 @@ mod tests {
                  certificatesigningrequest-approving-controller,\
                  certificatesigningrequest-cleaner-controller,\
                  legacy-serviceaccount-token-cleaner-controller,resourceclaim-controller,\
-                 device-taint-eviction-controller,kube-scheduler,metrics-server",
+                 device-taint-eviction-controller,storage-version-migrator-controller,\
+                 kube-scheduler,metrics-server",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

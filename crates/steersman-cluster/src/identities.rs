@@ -21,12 +21,13 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 34] = [
+const ACCOUNTS: [(&str, &str); 37] = [
     ("bootstrap-signer-controller", "bootstrap-signer"),
     ("certificatesigningrequest-approving-controller", "certificate-controller"),
     ("certificatesigningrequest-cleaner-controller", "certificate-controller"),
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
+    ("device-taint-rule-status-controller", "device-taint-eviction-controller"),
     ("disruption-pod-controller", "disruption-controller"),
     ("endpoints-controller", "endpoint-controller"),
     ("endpointslice-mirroring-controller", "endpointslicemirroring-controller"),
@@ -38,6 +39,7 @@ const ACCOUNTS: [(&str, &str); 34] = [
     ("local-path-deleter", "persistent-volume-binder"),
     ("local-path-provisioner", "persistent-volume-binder"),
     ("local-path-resizer", "expand-controller"),
+    ("migration-runner-controller", "storage-version-migrator-controller"),
     ("node-ipam-controller", "node-controller"),
     ("node-lifecycle-controller", "node-controller"),
     ("persistentvolume-attach-detach-controller", "attachdetach-controller"),
@@ -48,6 +50,7 @@ const ACCOUNTS: [(&str, &str); 34] = [
     ("persistentvolumeclaim-protection-controller", "pvc-protection-controller"),
     ("pod-garbage-collector-controller", "pod-garbage-collector"),
     ("replicationcontroller-controller", "replication-controller"),
+    ("resource-version-controller", "storage-version-migrator-controller"),
     ("resourceclaim-controller", "resource-claim-controller"),
     ("resourceclaim-release-controller", "resource-claim-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),

@@ -38,8 +38,8 @@ pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
 pub use steersman_apiserver::{
     AdmissionConfiguration, AdmissionConfigurationError, ApiServer, Authentication,
-    AuthorizationMode, NotServiceRanges, PluginSelection, RuleCost, SelectionError, ServiceRanges,
-    WebhookHandler, rule_costs,
+    AuthorizationMode, NotServiceRanges, PluginSelection, RuleCost, RuntimeConfig, SelectionError,
+    ServiceRanges, UnknownApi, WebhookHandler, rule_costs,
 };
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_controllers::{

@@ -74,6 +74,7 @@ impl Builder {
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
             service_ranges: self.service_ranges.clone(),
+            runtime_config: self.runtime_config.clone(),
             residents: residents.all(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
@@ -155,6 +156,7 @@ impl Builder {
             load_balancer_pool: self.load_balancer_pool,
             node_cidrs: self.node_cidrs.clone(),
             settings: self.controller_settings,
+            runtime_config: self.runtime_config.clone(),
             families: self.families(),
             scheduler: self.scheduler.clone(),
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),

@@ -58,6 +58,7 @@ mod service_cidr;
 mod service_lb;
 mod serviceaccount;
 mod statefulset;
+mod storage_version_migrator;
 mod taint_eviction;
 mod token_cleaner;
 mod token_secret;
@@ -89,8 +90,9 @@ pub use pulse::Pulse;
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
 /// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
-/// Those of [`OFF_BY_DEFAULT`] are not among them.
-pub const NAMES: [(&str, &str); 42] = [
+/// Those of [`OFF_BY_DEFAULT`] are not among them. What works on an API that is served on request only
+/// does nothing where it is not.
+pub const NAMES: [(&str, &str); 43] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -133,6 +135,7 @@ pub const NAMES: [(&str, &str); 42] = [
     ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
     (resource_claim::NAME, "resource-claim-controller"),
     (device_taint_eviction::NAME, device_taint_eviction::NAME),
+    (storage_version_migrator::NAME, "svm"),
 ];
 
 /// The controllers that run only if they are asked for by name, as in Kubernetes.
@@ -167,6 +170,9 @@ impl Default for ControllerSettings {
     }
 }
 
+/// Whether a version of a group is served.
+pub type Serves<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// What controllers have to be told because no client shows it, and which of them run.
 pub struct Installation<'a> {
     /// The certificates by which Pods know the API server, in PEM; without them, nobody publishes
@@ -184,6 +190,8 @@ pub struct Installation<'a> {
     pub pulse: Option<Arc<dyn Pulse>>,
     /// What else they are told.
     pub settings: ControllerSettings,
+    /// Whether this version of a group is served, of those that Kubernetes serves on request only.
+    pub serves: Serves<'a>,
     /// Whether the controller of this name, one of [`NAMES`] or [`OFF_BY_DEFAULT`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -219,7 +227,12 @@ pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
 /// count, nobody reads.
 pub fn all() -> Vec<Controller> {
-    counting(&Metrics::default(), None, ControllerSettings::default())
+    all_serving(&|_, _| false)
+}
+
+/// The same for a cluster that also serves these groups and versions.
+pub fn all_serving(serves: Serves<'_>) -> Vec<Controller> {
+    counting(&Metrics::default(), None, ControllerSettings::default(), serves)
 }
 
 /// The same, which count as Kubernetes' controllers do.
@@ -227,6 +240,7 @@ fn counting(
     metrics: &Metrics,
     pulse: Option<Arc<dyn Pulse>>,
     settings: ControllerSettings,
+    serves: Serves<'_>,
 ) -> Vec<Controller> {
     let ended_max = settings.terminated_pod_threshold.unwrap_or(usize::MAX);
     let [budgets, covered] = disruption::controllers();
@@ -234,7 +248,8 @@ fn counting(
     let [claims, volumes, classes] = volume_protection::controllers();
     let [attachments, attacher] = attach_detach::controllers(metrics);
     let [pod_claims, resource_claims] = resource_claim::controllers(metrics);
-    vec![
+    let mut all = on_request(metrics, serves);
+    all.extend([
         deployment::controller(),
         replicaset::controller(metrics),
         statefulset::controller(),
@@ -278,10 +293,22 @@ fn counting(
         legacy_token_cleaner::controller(),
         pod_claims,
         resource_claims,
-        device_taint_eviction::controller(metrics),
         bootstrap_signer::controller(),
         token_cleaner::controller(),
-    ]
+    ]);
+    all
+}
+
+/// Those that work on what is served on request only, and what they are where it is not.
+fn on_request(metrics: &Metrics, serves: Serves<'_>) -> Vec<Controller> {
+    let mut all = match serves("resource.k8s.io", "v1beta2") {
+        true => device_taint_eviction::with_rules(metrics).into(),
+        false => vec![device_taint_eviction::controller(metrics)],
+    };
+    if serves("storagemigration.k8s.io", "v1beta1") {
+        all.extend(storage_version_migrator::controllers());
+    }
+    all
 }
 
 /// The controller `service-lb-controller`, which gives Services of the type `LoadBalancer` addresses of
@@ -303,6 +330,10 @@ fn chosen_as(name: &str) -> &str {
         endpoints::LEFTOVERS => "endpoints-controller",
         attach_detach::ATTACHER => attach_detach::NAME,
         resource_claim::CLAIMS => resource_claim::NAME,
+        device_taint_eviction::RULES => device_taint_eviction::NAME,
+        storage_version_migrator::CHECKPOINTS | storage_version_migrator::RUNNER => {
+            storage_version_migrator::NAME
+        }
         persistentvolume_binder::VOLUMES => "persistentvolume-binder-controller",
         local_path_provisioner::DELETER | local_path_provisioner::RESIZER => {
             local_path_provisioner::NAME
@@ -322,6 +353,7 @@ pub fn install(manager: Manager) -> Manager {
         node_cidrs: &[],
         pulse: None,
         settings: ControllerSettings::default(),
+        serves: &|_, _| false,
         runs: &is_on_by_default,
     };
     install_with(manager, &installation)
@@ -332,7 +364,7 @@ pub fn install(manager: Manager) -> Manager {
 #[must_use]
 pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manager {
     let Installation { root_ca, authority, load_balancer_pool, node_cidrs, .. } = installation;
-    let Installation { pulse, settings, runs, .. } = installation;
+    let Installation { pulse, settings, serves, runs, .. } = installation;
     let publisher = root_ca.map(root_ca::controller);
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
@@ -340,7 +372,7 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let gives_ranges = !node_cidrs.is_empty();
     let ranges = gives_ranges.then(|| node_ipam::controller(manager.metrics(), node_cidrs));
     let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer).chain(ranges);
-    let counting = counting(manager.metrics(), pulse.clone(), *settings);
+    let counting = counting(manager.metrics(), pulse.clone(), *settings, serves);
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {

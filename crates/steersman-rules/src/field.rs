@@ -7,6 +7,7 @@ use std::fmt::{self, Write};
 use std::ops::Deref;
 
 use serde_json::Value;
+use steersman_values::quoted;
 
 /// How much of a value a mistake shows; a list may be wrong in every item, and each mistake shows
 /// the list.
@@ -242,31 +243,6 @@ impl Cut {
     }
 }
 
-/// A text in quotes, as Go's `%q` writes it.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\x07' => out.push_str(r"\a"),
-            '\x08' => out.push_str(r"\b"),
-            '\x0c' => out.push_str(r"\f"),
-            '\n' => out.push_str(r"\n"),
-            '\r' => out.push_str(r"\r"),
-            '\t' => out.push_str(r"\t"),
-            '\x0b' => out.push_str(r"\v"),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            '\'' => out.push(c),
-            // What else the debug form escapes cannot be printed.
-            c if c.escape_debug().len() > 1 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 fn with_detail(head: &str, detail: &str) -> String {
     if detail.is_empty() { head.to_owned() } else { format!("{head}: {detail}") }
 }
@@ -281,18 +257,7 @@ pub(crate) fn messages(errors: &[FieldError]) -> Vec<String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Errors, FieldError, quoted};
-
-    #[test]
-    fn texts_are_quoted_as_go_quotes_them() {
-        for (text, shown) in [
-            ("object.a == 'x'", r#""object.a == 'x'""#),
-            ("a \"b\" \\", r#""a \"b\" \\""#),
-            ("a\n\u{1}\u{200b}", r#""a\n\x01\u200b""#),
-        ] {
-            assert_eq!(quoted(text), shown);
-        }
-    }
+    use super::{Errors, FieldError};
 
     #[test]
     fn what_is_no_text_is_shown_as_json_that_a_page_may_include() {

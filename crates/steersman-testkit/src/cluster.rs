@@ -67,6 +67,7 @@ impl Cluster {
         let controllers = if settings.controllers { settings.which } else { Controllers::NONE };
         let builder = builder.nodes(settings.nodes).pod_termination(settings.termination);
         let builder = builder.controllers(controllers);
+        let builder = builder.runtime_config(settings.runtime_config.parse()?);
         Ok(Self::ours(builder.start().await?, Failures::default(), Refusals::default()))
     }
 

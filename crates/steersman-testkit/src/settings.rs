@@ -16,6 +16,9 @@ pub struct Settings {
     pub controllers: bool,
     /// Which of them, if they do: all, or such as `"*,-garbage-collector-controller"`, parsed.
     pub which: Controllers,
+    /// What is served that Kubernetes serves on request only, as by `--runtime-config`: such as
+    /// `"api/beta=true"`.
+    pub runtime_config: &'static str,
     /// Everything random follows from this.
     pub seed: u64,
     /// After how much virtual time a test that has not ended is taken for stuck, and fails; in the
@@ -36,6 +39,7 @@ impl Default for Settings {
             termination: Duration::ZERO,
             controllers: true,
             which: Controllers::ALL,
+            runtime_config: "",
             seed: 1,
             limit: Duration::from_secs(30 * 24 * 3600),
             anywhere: false,

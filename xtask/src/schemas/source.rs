@@ -94,11 +94,18 @@ pub(super) fn read(root: &Path) -> Result<BTreeMap<String, Type>, String> {
         .collect()
 }
 
+/// The kinds of versions that are not stable which the API server serves where it is asked to.
+const ON_REQUEST: [(&str, &str); 2] = [
+    ("resource.k8s.io/v1beta2", "DeviceTaintRule"),
+    ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration"),
+];
+
 impl Kind {
-    /// `v1` and `v2`, not `v1beta1`.
-    pub(super) fn is_stable(&self) -> bool {
+    /// Whether it is of `v1` or `v2`, not of `v1beta1`, or served on request.
+    pub(super) fn is_served(&self) -> bool {
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
-        !version.contains("alpha") && !version.contains("beta")
+        let is_stable = !version.contains("alpha") && !version.contains("beta");
+        is_stable || ON_REQUEST.contains(&(self.api_version.as_str(), self.name.as_str()))
     }
 }
 

@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
+use steersman_values::IpFamily;
 
 use super::reservation::Reservation;
 use super::{invalid, place};
 use crate::document::encode;
 use crate::document::items;
 use crate::state::Server;
-use crate::state::service_ranges::{Family, Range};
+use crate::state::service_ranges::Range;
 use crate::status::{Result, Status};
 use crate::write::Writer;
 
@@ -68,7 +69,7 @@ pub(super) async fn fill(
     }
     let families = items(&new["spec"]["ipFamilies"]).iter().skip(wanted.len());
     for family in families.filter_map(Value::as_str) {
-        let family = if family == Family::V4.name() { Family::V4 } else { Family::V6 };
+        let family = if family == IpFamily::V4.name() { IpFamily::V4 } else { IpFamily::V6 };
         wanted.push(take_any(reservation, new, family).await?);
     }
     if wanted.is_empty() {
@@ -87,7 +88,7 @@ async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> 
     };
     let server = &reservation.server;
     match address.parse::<IpAddr>() {
-        Ok(ip) if server.service_ranges.of(Family::of(ip)).is_some_and(|it| it.contains(ip)) => {}
+        Ok(ip) if server.service_ranges.of(IpFamily::of(ip)).is_some_and(|it| it.contains(ip)) => {}
         Ok(ip) if others(server).await?.iter().any(|range| range.contains(ip)) => {}
         Ok(_) => return refuse("the provided network does not match the current range"),
         Err(_) => {
@@ -105,7 +106,7 @@ async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> 
 async fn take_any(
     reservation: &mut Reservation,
     service: &Value,
-    family: Family,
+    family: IpFamily,
 ) -> Result<String> {
     let owner = place(service);
     let main = reservation.server.service_ranges.of(family);
@@ -189,7 +190,7 @@ pub(super) async fn create(
     let resource = table.get("networking.k8s.io", "v1", "ipaddresses");
     let writer = Writer::internal(server, resource.ok_or_else(Status::no_such_resource)?);
     let name = object_name(address);
-    let family = name.parse().map_or(Family::V4, Family::of).name();
+    let family = name.parse().map_or(IpFamily::V4, IpFamily::of).name();
     let mut object = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
         "metadata": {

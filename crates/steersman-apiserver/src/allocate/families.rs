@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
+use steersman_values::IpFamily;
 
 use super::addresses::held;
 use crate::document::items;
-use crate::state::service_ranges::{Family, ServiceRanges};
+use crate::state::service_ranges::ServiceRanges;
 use crate::status::{Result, Status};
 
 const POLICY: &str = "ipFamilyPolicy";
@@ -72,7 +73,8 @@ fn complete(ranges: &ServiceRanges, old: Option<&Value>, spec: &mut Value) -> Ve
     // Whoever finds the endpoints of an unselected service by itself may find both families.
     let takes_two = spec[POLICY] != SINGLE && (unselected || ranges.are_dual_stack());
     if takes_two && items(&spec[FAMILIES]).len() == 1 {
-        let first = if spec[FAMILIES][0] == Family::V4.name() { Family::V4 } else { Family::V6 };
+        let first =
+            if spec[FAMILIES][0] == IpFamily::V4.name() { IpFamily::V4 } else { IpFamily::V6 };
         spec[FAMILIES] = json!([first.name(), first.other().name()]);
     }
     mistakes
@@ -107,9 +109,9 @@ fn single(spec: &Value, mistakes: &mut Vec<FieldError>) {
 
 /// The families of addresses that a client has chosen, where it does not name them.
 fn infer(ranges: &ServiceRanges, spec: &mut Value, mistakes: &mut Vec<FieldError>) {
-    let given: Vec<Option<Family>> = items(&spec["clusterIPs"])
+    let given: Vec<Option<IpFamily>> = items(&spec["clusterIPs"])
         .iter()
-        .map(|ip| ip.as_str().and_then(|ip| ip.parse().ok()).map(Family::of))
+        .map(|ip| ip.as_str().and_then(|ip| ip.parse().ok()).map(IpFamily::of))
         .collect();
     let named = items(&spec[FAMILIES]).len();
     for (i, family) in given.into_iter().enumerate().skip(named) {
@@ -133,7 +135,7 @@ fn offered(ranges: &ServiceRanges, spec: &Value, mistakes: &mut Vec<FieldError>)
         mistakes.push(FieldError::invalid(format!("spec.{POLICY}"), &spec[POLICY], why));
     }
     for (i, family) in items(&spec[FAMILIES]).iter().enumerate() {
-        let known = [Family::V4, Family::V6].into_iter().find(|known| family == known.name());
+        let known = IpFamily::ALL.into_iter().find(|known| family == known.name());
         if known.is_none_or(|known| ranges.of(known).is_none()) {
             let why = "not configured on this cluster";
             mistakes.push(FieldError::invalid(format!("spec.{FAMILIES}[{i}]"), family, why));

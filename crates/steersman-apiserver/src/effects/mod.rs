@@ -3,6 +3,7 @@
 
 mod access;
 mod admission_policy;
+mod device_taint_rule;
 mod limit_range;
 mod resource_slice;
 mod signing_request;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Registered {
         .with(Effect::AdmissionPolicy, admission_policy::Policies)
         .with(Effect::ApiService, aggregation::ApiServices)
         .with(Effect::Definition, crd::Definitions)
+        .with(Effect::DeviceTaintRule, device_taint_rule::Rules)
         .with(Effect::Instance, crd::Instances)
         .with(Effect::Permission, access::Permissions)
         .with(Effect::LimitRange, limit_range::LimitRanges)

@@ -88,7 +88,7 @@ fn builtin_paths(dialect: Dialect) -> BTreeMap<String, Vec<PathItem>> {
     for (name, item) in paths::roots(dialect) {
         documents.insert(name.to_owned(), vec![item]);
     }
-    for resource in &kinds::all() {
+    for resource in &kinds::all_and(|_| true) {
         let Resource { group, version, .. } = resource;
         if !group.is_empty() {
             let name = format!("apis/{group}");

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_rules::kinds;
 
-use super::catalog::{Builtin, Section};
+use super::catalog::{Builtin, Section, document_name};
 use super::part::{Document, Part};
 use super::{Asked, Form, gnostic, parameters};
 use crate::aggregation::learn;
+use crate::registry::Table;
 use crate::state::remotes::{OpenApi, Told};
 use crate::status::Result;
 
@@ -29,6 +31,8 @@ pub(super) struct Contents {
     added_definitions: Vec<Part>,
     /// Whether built-in kinds are served; a server that extends another only refers to them.
     whole: bool,
+    /// The documents of built-in kinds that are served on request only, and were not asked for.
+    hidden: BTreeSet<String>,
 }
 
 impl Asked<'_> {
@@ -48,7 +52,8 @@ impl Asked<'_> {
             remotes.values().for_each(|remote| contents.add(form, &remote.told()));
         }
         let whole = table.resources().any(|resource| !resource.is_custom());
-        Ok(Contents { elsewhere: told.collect(), whole, ..contents })
+        let hidden = if whole { hidden(&table) } else { BTreeSet::new() };
+        Ok(Contents { elsewhere: told.collect(), whole, hidden, ..contents })
     }
 }
 
@@ -66,6 +71,7 @@ impl Contents {
             added: Vec::new(),
             added_definitions: Vec::new(),
             whole: true,
+            hidden: BTreeSet::new(),
         }
     }
 
@@ -90,7 +96,7 @@ impl Contents {
     /// The names of the documents of version 3.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let custom = self.sections.iter().map(|(name, _)| name);
-        let builtin = self.builtin.paths.keys().filter(|_| self.whole);
+        let builtin = self.own_paths().map(|(name, _)| name);
         builtin.chain(custom).chain(self.elsewhere.keys()).cloned().collect()
     }
 
@@ -103,7 +109,8 @@ impl Contents {
         }
         let places = self.places.get(name).into_iter().flatten();
         let sections: Vec<&Section> = places.map(|place| &*self.sections[*place].1).collect();
-        let builtin = self.builtin.paths.get(name).filter(|_| self.whole);
+        let is_served = self.whole && !self.hidden.contains(name);
+        let builtin = self.builtin.paths.get(name).filter(|_| is_served);
         let listing = sections.first().filter(|_| builtin.is_none()).map(|first| &first.listing);
         let own = sections.iter().map(|section| &section.paths);
         let paths: Vec<&Part> = builtin.into_iter().chain(listing).chain(own).collect();
@@ -144,10 +151,29 @@ impl Contents {
         document
     }
 
+    /// The paths of built-in kinds that are served, with the names of their documents.
+    fn own_paths(&self) -> impl Iterator<Item = (&String, &Part)> + Clone {
+        let served = |name: &String| self.whole && !self.hidden.contains(name);
+        self.builtin.paths.iter().filter(move |(name, _)| served(name))
+    }
+
+    /// The definitions of built-in kinds that only what is hidden needs.
+    fn needless(&self) -> BTreeSet<&str> {
+        let hidden = self.hidden.iter().filter_map(|name| self.builtin.paths.get(name));
+        let hidden: Vec<&Part> = hidden.collect();
+        if hidden.is_empty() {
+            return BTreeSet::new();
+        }
+        let none = BTreeMap::new();
+        let shown: Vec<&Part> = self.own_paths().map(|(_, part)| part).collect();
+        let needed = reached(&shown, &none, &self.builtin.definitions);
+        let needless = reached(&hidden, &none, &self.builtin.definitions).into_keys();
+        needless.filter(|name| !needed.contains_key(name)).collect()
+    }
+
     /// All paths, with the names of their documents.
     fn paths(&self) -> impl Iterator<Item = (&str, &Part)> {
-        let builtin = self.builtin.paths.iter().filter(|_| self.whole);
-        let builtin = builtin.map(|(name, part)| (name.as_str(), part));
+        let builtin = self.own_paths().map(|(name, part)| (name.as_str(), part));
         let mut listed: BTreeSet<&str> = builtin.clone().map(|(name, _)| name).collect();
         let custom = self.sections.iter().flat_map(move |(name, section)| {
             let listing = listed.insert(name).then_some(&section.listing);
@@ -158,7 +184,10 @@ impl Contents {
 
     fn definitions(&self) -> impl Iterator<Item = &Part> {
         let custom = self.sections.iter().flat_map(|(_, section)| &section.definitions);
-        self.builtin.definitions.values().chain(custom.map(|(_, part)| part))
+        let needless = self.needless();
+        let builtin = self.builtin.definitions.iter();
+        let builtin = builtin.filter(move |(name, _)| !needless.contains(name.as_str()));
+        builtin.map(|(_, part)| part).chain(custom.map(|(_, part)| part))
     }
 }
 
@@ -184,6 +213,15 @@ fn reachable<'a>(
     own: &BTreeMap<&'a str, &'a Part>,
     builtin: &'a BTreeMap<String, Part>,
 ) -> Vec<&'a Part> {
+    reached(paths, own, builtin).into_values().collect()
+}
+
+/// The same by their names.
+fn reached<'a>(
+    paths: &[&'a Part],
+    own: &BTreeMap<&'a str, &'a Part>,
+    builtin: &'a BTreeMap<String, Part>,
+) -> BTreeMap<&'a str, &'a Part> {
     let mut found: BTreeMap<&str, &Part> = BTreeMap::new();
     let mut open: Vec<&Part> = paths.to_vec();
     while let Some(part) = open.pop() {
@@ -196,5 +234,19 @@ fn reachable<'a>(
             }
         }
     }
-    found.into_values().collect()
+    found
+}
+
+/// The documents of kinds that are served on request only, and are not in this table.
+fn hidden(table: &Table) -> BTreeSet<String> {
+    let mut hidden = BTreeSet::new();
+    for resource in kinds::on_request() {
+        if !table.serves(&resource.group, &resource.version) {
+            hidden.insert(document_name(&resource));
+        }
+        if table.builtin_in_group(&resource.group).next().is_none() {
+            hidden.insert(format!("apis/{}", resource.group));
+        }
+    }
+    hidden
 }

@@ -24,7 +24,9 @@ pub(super) fn all(dialect: Dialect) -> impl Iterator<Item = (String, Value)> {
         renderer.types.iter().map(|type_name| names::builtin(type_name)).collect();
     let described = renderer.described.0.keys();
     let others: Vec<String> = described.filter(|name| !structs.contains(*name)).cloned().collect();
-    let lists = kinds::all().into_iter().filter(|resource| resource.verbs.contains(&Verb::List));
+    let lists = kinds::all_and(|_| true)
+        .into_iter()
+        .filter(|resource| resource.verbs.contains(&Verb::List));
     let lists: Vec<(String, Value)> = lists.map(|resource| renderer.list(&resource)).collect();
     let watch_event = (names::meta("WatchEvent"), renderer.watch_event());
     let mut places = 0..renderer.types.len();

@@ -128,10 +128,12 @@ fn kinds(generator: &mut SchemaGenerator) {
         policy v1 { Eviction PodDisruptionBudget }
         rbac v1 { ClusterRole ClusterRoleBinding Role RoleBinding }
         resource v1 { DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice }
+        resource v1beta2 { DeviceTaintRule }
         scheduling v1 { PriorityClass }
         storage v1 {
             CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment
             VolumeAttributesClass
         }
+        storagemigration v1beta1 { StorageVersionMigration }
     }
 }

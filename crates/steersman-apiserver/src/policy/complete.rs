@@ -31,6 +31,7 @@ pub(super) fn complete(wanted: &Wanted, object: &mut Value) -> bool {
     match wanted {
         Wanted::Role(role) => {
             changed |= permit(object, role.rules.unwrap_or_default());
+            changed |= permit(object, role.more);
             changed | gather(object, wanted.gathers().as_deref())
         }
         Wanted::Binding(binding) => changed | bind(object, &binding.subjects),
@@ -98,7 +99,7 @@ mod tests {
     use super::{Wanted, complete, has_another_role};
 
     fn wanted(kind: &str, name: &str) -> Wanted {
-        policy().find(|wanted| wanted.kind() == kind && wanted.name() == name).unwrap()
+        policy(&|_, _| false).find(|wanted| wanted.kind() == kind && wanted.name() == name).unwrap()
     }
 
     fn new(wanted: &Wanted) -> Value {
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_new_object_lacks_nothing() {
-        for wanted in policy() {
+        for wanted in policy(&|_, _| false) {
             let mut object = new(&wanted);
             let before = object.clone();
             assert!(!has_another_role(&wanted, &object), "{before}");

@@ -8,13 +8,11 @@ use super::rules::{
     RESOURCE, Role, STORAGE, Subject, role, rule,
 };
 
-/// Binds each role to its service account.
-pub(super) fn bindings() -> impl Iterator<Item = Binding> {
-    ROLES.iter().map(|role| {
-        let account = role.name.trim_start_matches(PREFIX);
-        let subjects = Cow::Owned(vec![Subject::ServiceAccount(account)]);
-        Binding { namespace: "", name: role.name, role: role.name, subjects }
-    })
+/// Binds a role to its service account.
+pub(super) fn binding(role: &Role) -> Binding {
+    let account = role.name.trim_start_matches(PREFIX);
+    let subjects = Cow::Owned(vec![Subject::ServiceAccount(account)]);
+    Binding { namespace: "", name: role.name, role: role.name, subjects }
 }
 
 /// What the names of these roles begin with; the rest is the service account.

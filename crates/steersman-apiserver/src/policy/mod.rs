@@ -2,8 +2,8 @@
 //! with its features as they are by default.
 //!
 //! The policy is a table, by topic: what [everybody may know](discovery), what [people are
-//! given](users), what [parts of a cluster](components) and its [controllers] need,
-//! and what is permitted [within a namespace](namespaced). [`reconcile`] brings it into the store
+//! given](users), what [parts of a cluster](components) and its [controllers] need, also [where more is
+//! served](on_request), and what is permitted [within a namespace](namespaced). [`reconcile`] brings it into the store
 //! at every start, as kube-apiserver does: what is missing is made, what exists is given what it
 //! lacks and keeps what it was given, and what is annotated with
 //! `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
@@ -15,6 +15,7 @@ mod covered;
 mod discovery;
 mod fresh;
 mod namespaced;
+mod on_request;
 mod rules;
 mod users;
 mod wanted;
@@ -58,7 +59,9 @@ async fn attempt(server: &Arc<Server>, kinds: &Kinds) -> Result<bool> {
     let now = server.now();
     let mut missing = Vec::new();
     let mut settled = true;
-    for wanted in policy() {
+    let table = server.registry.table();
+    let all: Vec<Wanted> = policy(&|group, version| table.serves(group, version)).collect();
+    for wanted in all {
         let resource = kinds.resource(&wanted);
         let key = resource.key(Place { namespace: wanted.namespace(), name: wanted.name() });
         match found.get(&*key) {

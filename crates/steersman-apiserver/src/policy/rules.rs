@@ -104,16 +104,18 @@ pub(super) struct Role {
     pub(super) part_of: &'static str,
     /// Its own; none, if it gathers those of others.
     pub(super) rules: Option<&'static [Rule]>,
+    /// What it has besides, because something is served that is served on request only.
+    pub(super) more: &'static [Rule],
 }
 
 /// A role of the cluster.
 pub(super) const fn role(name: &'static str, rules: &'static [Rule]) -> Role {
-    Role { namespace: "", name, part_of: "", rules: Some(rules) }
+    Role { namespace: "", name, part_of: "", rules: Some(rules), more: &[] }
 }
 
 /// A role of the cluster that has the rules of all that are part of it.
 pub(super) const fn gathering(name: &'static str) -> Role {
-    Role { namespace: "", name, part_of: "", rules: None }
+    Role { namespace: "", name, part_of: "", rules: None, more: &[] }
 }
 
 impl Role {

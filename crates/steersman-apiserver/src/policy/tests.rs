@@ -33,7 +33,7 @@ async fn what_is_written_is_what_a_create_would_store() {
     let api = ApiServer::start(Config::new(Arc::new(store.clone()), clock)).await.unwrap();
     let server = api.server();
     let kinds = Kinds::of(server).unwrap();
-    for wanted in policy() {
+    for wanted in policy(&|_, _| false) {
         let resource = kinds.resource(&wanted);
         let key = resource.key(Place { namespace: wanted.namespace(), name: wanted.name() });
         let entry = store.get(&key).await.unwrap().unwrap();

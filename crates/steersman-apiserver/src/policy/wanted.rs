@@ -1,5 +1,6 @@
 //! The objects of the policy, from all tables.
 
+use super::on_request::{self, Serves};
 use super::rules::{Binding, Role, Rule};
 use super::{components, controllers, discovery, namespaced, users};
 
@@ -67,7 +68,8 @@ pub(super) fn label_of(role: &str) -> String {
 /// Adds the rules of a role, or those that it gathers from others, in the order of their names.
 fn gather(role: &Role, rules: &mut Vec<Rule>) {
     if let Some(own) = role.rules {
-        let new: Vec<Rule> = own.iter().filter(|rule| !rules.contains(rule)).copied().collect();
+        let own = own.iter().chain(role.more);
+        let new: Vec<Rule> = own.filter(|rule| !rules.contains(rule)).copied().collect();
         return rules.extend(new);
     }
     let mut parts: Vec<&Role> = users::ROLES.iter().filter(|r| r.part_of == role.name).collect();
@@ -75,12 +77,17 @@ fn gather(role: &Role, rules: &mut Vec<Rule>) {
     parts.into_iter().for_each(|part| gather(part, rules));
 }
 
-/// Everything that is wanted, roles before their bindings.
-pub(super) fn policy() -> impl Iterator<Item = Wanted> {
+/// Everything that is wanted of a server that serves these groups and versions, roles before their
+/// bindings.
+pub(super) fn policy(serves: Serves<'_>) -> impl Iterator<Item = Wanted> {
     let tables =
         [users::ROLES, discovery::ROLES, components::ROLES, controllers::ROLES, namespaced::ROLES];
-    let roles = tables.into_iter().flatten().map(|role| Wanted::Role(*role));
+    let more = on_request::roles(serves);
+    let roles = tables.into_iter().flatten().copied().chain(more.clone());
+    let roles = roles.map(move |role| Role { more: on_request::added(role.name, serves), ..role });
     let tables = [users::BINDINGS, discovery::BINDINGS, components::BINDINGS, namespaced::BINDINGS];
-    let bindings = tables.into_iter().flatten().cloned().chain(controllers::bindings());
-    roles.chain(bindings.map(Wanted::Binding))
+    let of_controllers = controllers::ROLES.iter().copied().chain(more);
+    let of_controllers = of_controllers.map(|role| controllers::binding(&role));
+    let bindings = tables.into_iter().flatten().cloned().chain(of_controllers);
+    roles.map(Wanted::Role).chain(bindings.map(Wanted::Binding))
 }

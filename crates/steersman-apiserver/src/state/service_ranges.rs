@@ -3,37 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use steersman_values::IpFamily;
+
 /// The most addresses of a range that are looked at, in bits: the longest part of an IPv6 address that
 /// tells hosts apart.
 const BITS_MAX: u32 = 64;
-
-/// A family of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    V4,
-    V6,
-}
-
-impl Family {
-    /// As Services call it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::V4 => "IPv4",
-            Self::V6 => "IPv6",
-        }
-    }
-
-    pub(crate) fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    pub(crate) fn other(self) -> Self {
-        match self {
-            Self::V4 => Self::V6,
-            Self::V6 => Self::V4,
-        }
-    }
-}
 
 /// A range of addresses: the network itself and, in IPv4, the last address are nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +15,7 @@ pub(crate) struct Range {
     base: u128,
     /// How many bits tell its addresses apart.
     bits: u32,
-    family: Family,
+    family: IpFamily,
 }
 
 impl Range {
@@ -51,15 +25,15 @@ impl Range {
         let (base, prefix) = text.split_once('/')?;
         let base: IpAddr = base.parse().ok()?;
         let (family, width, base) = match base {
-            IpAddr::V4(base) => (Family::V4, 32_u32, u128::from(u32::from(base))),
-            IpAddr::V6(base) => (Family::V6, 128, u128::from(base)),
+            IpAddr::V4(base) => (IpFamily::V4, 32_u32, u128::from(u32::from(base))),
+            IpAddr::V6(base) => (IpFamily::V6, 128, u128::from(base)),
         };
         let bits = width.checked_sub(prefix.parse().ok()?).filter(|bits| *bits > 1)?;
         let base = base >> bits << bits;
         Some(Self { base, bits: bits.min(BITS_MAX), family })
     }
 
-    pub(crate) fn family(self) -> Family {
+    pub(crate) fn family(self) -> IpFamily {
         self.family
     }
 
@@ -69,7 +43,7 @@ impl Range {
 
     /// The first place behind those that are handed out.
     fn end(self) -> u128 {
-        self.size() - u128::from(self.family == Family::V4)
+        self.size() - u128::from(self.family == IpFamily::V4)
     }
 
     /// How many addresses at the start are left to those who name theirs.
@@ -82,8 +56,8 @@ impl Range {
     fn at(self, index: u128) -> IpAddr {
         let number = self.base + index;
         match self.family {
-            Family::V4 => Ipv4Addr::from(u32::try_from(number).unwrap_or_default()).into(),
-            Family::V6 => Ipv6Addr::from(number).into(),
+            IpFamily::V4 => Ipv4Addr::from(u32::try_from(number).unwrap_or_default()).into(),
+            IpFamily::V6 => Ipv6Addr::from(number).into(),
         }
     }
 
@@ -99,7 +73,7 @@ impl Range {
             IpAddr::V6(address) => u128::from(address),
         };
         let index = number.wrapping_sub(self.base);
-        Family::of(address) == self.family && index > 0 && index < self.end()
+        IpFamily::of(address) == self.family && index > 0 && index < self.end()
     }
 
     /// A guess among those that the server picks from; `random` is any number.
@@ -192,7 +166,7 @@ impl ServiceRanges {
     }
 
     /// The range of a family, if there is one.
-    pub(crate) fn of(&self, family: Family) -> Option<Range> {
+    pub(crate) fn of(&self, family: IpFamily) -> Option<Range> {
         self.ranges.iter().copied().find(|range| range.family == family)
     }
 
@@ -203,7 +177,7 @@ impl ServiceRanges {
 
     /// Whether Services are of IPv6 that do not say of which family they are.
     pub fn prefer_ipv6(&self) -> bool {
-        self.primary().family == Family::V6
+        self.primary().family == IpFamily::V6
     }
 
     /// The addresses of the service `kubernetes`, of whichever family it is.

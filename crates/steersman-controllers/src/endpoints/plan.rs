@@ -9,11 +9,12 @@ use k8s_openapi::api::core::v1::{
     ServicePort, ServiceSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman_values::IpFamily;
 
 use crate::pod;
 use crate::service::{
-    Family, HEADLESS, TRIGGER_TIME, canonical, find_port, has_cluster_ip, is_endpoint, names,
-    repack, sets_hostname,
+    HEADLESS, TRIGGER_TIME, canonical, families_of, find_port, has_cluster_ip, is_endpoint, names,
+    pod_addresses, repack, sets_hostname,
 };
 
 /// The most addresses in one object.
@@ -122,13 +123,13 @@ fn address(service: &Service, spec: &ServiceSpec, pod: &Pod) -> Option<EndpointA
     let is_said = spec.ip_families.as_ref().is_some_and(|said| !said.is_empty());
     let own = pod.status.as_ref().and_then(|status| canonical(status.pod_ip.as_deref()?));
     let family = if is_said || has_cluster_ip(spec) {
-        Family::of_service(spec).first().copied()?
+        families_of(spec).first().copied()?
     } else {
-        own.map_or(Family::V4, Family::of)
+        own.map_or(IpFamily::V4, IpFamily::of)
     };
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     Some(EndpointAddress {
-        ip: family.of_pod(pod).into_iter().next()?,
+        ip: pod_addresses(pod, family).into_iter().next()?,
         hostname: sets_hostname(pod, service).map(str::to_owned),
         node_name: Some(node.unwrap_or_default()),
         target_ref: Some(ObjectReference {

@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort};
+use steersman_values::IpFamily;
 
 use crate::pod;
-use crate::service::{Family, find_port, order_ports, sets_hostname};
+use crate::service::{find_port, order_ports, pod_addresses, sets_hostname};
 
 /// The zone of a node, as its label says.
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
@@ -14,14 +15,14 @@ pub(super) fn endpoint(
     pod: &Pod,
     node: Option<&Node>,
     service: &Service,
-    family: Family,
+    family: IpFamily,
 ) -> Endpoint {
     let serving = pod::is_ready(pod);
     let terminating = pod.metadata.deletion_timestamp.is_some();
     let publishes = publishes_not_ready(service);
     let spec = pod.spec.as_ref();
     Endpoint {
-        addresses: family.of_pod(pod),
+        addresses: pod_addresses(pod, family),
         conditions: Some(EndpointConditions {
             ready: Some(publishes || serving && !terminating),
             serving: Some(serving),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman_values::IpFamily;
 
 use super::MANAGER;
 use super::endpoint::{endpoint, ports, publishes_not_ready};
@@ -13,8 +14,8 @@ use super::hints::Traffic;
 use super::packing::{Blank, Changes, endpoints, pack};
 use super::topology::Zones;
 use crate::service::{
-    Desired, Family, HEADLESS, MANAGED_BY, PortsKey, SERVICE_NAME, has_cluster_ip, is_endpoint,
-    name_prefix, names, ports_key,
+    Desired, HEADLESS, MANAGED_BY, PortsKey, SERVICE_NAME, families_of, has_cluster_ip,
+    is_endpoint, name_prefix, names, ports_key,
 };
 
 /// The most endpoints in a slice.
@@ -71,7 +72,7 @@ impl Situation<'_> {
     pub(super) fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         let Some(spec) = &self.service.spec else { return plan };
-        let families = Family::of_service(spec);
+        let families = families_of(spec);
         for family in &families {
             let mut changes = self.plan_family(spec, *family, &mut plan);
             recycle(&mut changes, self.service);
@@ -87,7 +88,7 @@ impl Situation<'_> {
         plan
     }
 
-    fn plan_family(&self, spec: &ServiceSpec, family: Family, plan: &mut Plan) -> Changes {
+    fn plan_family(&self, spec: &ServiceSpec, family: IpFamily, plan: &mut Plan) -> Changes {
         let mut changes = Changes::default();
         let mut sorts: BTreeMap<PortsKey, Sort> = BTreeMap::new();
         for slice in self.slices.iter().filter(|slice| slice.address_type == family.name()) {
@@ -120,7 +121,7 @@ impl Situation<'_> {
     fn sort_pods(
         &self,
         spec: &ServiceSpec,
-        family: Family,
+        family: IpFamily,
         sorts: &mut BTreeMap<PortsKey, Sort>,
         plan: &mut Plan,
     ) {
@@ -154,7 +155,7 @@ impl Situation<'_> {
     }
 
     /// A Service always has a slice, be it empty: so one knows that somebody has looked.
-    fn leave_one(&self, spec: &ServiceSpec, family: Family, changes: &mut Changes) {
+    fn leave_one(&self, spec: &ServiceSpec, family: IpFamily, changes: &mut Changes) {
         if !changes.create.is_empty() || !changes.update.is_empty() || !changes.keep.is_empty() {
             return;
         }
@@ -169,7 +170,7 @@ impl Situation<'_> {
         }
     }
 
-    fn hint(&self, family: Family, changes: &mut Changes, plan: &mut Plan) {
+    fn hint(&self, family: IpFamily, changes: &mut Changes, plan: &mut Plan) {
         let with_type = |text: &str| format!("{text}, addressType: {}", family.name());
         let traffic = Traffic::of(self.service);
         if traffic != Traffic::Automatic {
@@ -216,7 +217,7 @@ fn recycle(changes: &mut Changes, service: &Service) {
 fn new_slice(
     service: &Service,
     spec: &ServiceSpec,
-    family: Family,
+    family: IpFamily,
     ports: Vec<EndpointPort>,
 ) -> EndpointSlice {
     let (namespace, name) = names(service);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort as SubsetPort, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use steersman_values::IpFamily;
 
 use super::MANAGER;
 use crate::service::{
-    Desired, Family, MANAGED_BY, PortsKey, SERVICE_NAME, TRIGGER_TIME, canonical, name_prefix,
-    order_ports, ports_key, repack, same_beyond_identity,
+    Desired, MANAGED_BY, PortsKey, SERVICE_NAME, TRIGGER_TIME, canonical, name_prefix, order_ports,
+    ports_key, repack, same_beyond_identity,
 };
 
 /// The most addresses of a subset that are mirrored.
@@ -42,7 +43,7 @@ struct Sort {
     existing: Vec<Arc<EndpointSlice>>,
 }
 
-type Sorts = BTreeMap<(Family, PortsKey), Sort>;
+type Sorts = BTreeMap<(IpFamily, PortsKey), Sort>;
 
 /// Whether Endpoints are to be mirrored: nobody says otherwise, and no selector of their Service does
 /// it better.
@@ -67,7 +68,7 @@ pub(super) fn plan(endpoints: &Endpoints, slices: &[Arc<EndpointSlice>]) -> Plan
     let mut sorts = desired(endpoints, &mut plan);
     for slice in slices {
         let ports = slice.ports.as_deref().unwrap_or_default();
-        let mut families = [Family::V4, Family::V6].into_iter();
+        let mut families = IpFamily::ALL.into_iter();
         match families.find(|family| family.name() == slice.address_type) {
             Some(family) => {
                 let sort = sorts.entry((family, ports_key(ports))).or_default();
@@ -113,7 +114,7 @@ fn desired(endpoints: &Endpoints, plan: &mut Plan) -> Sorts {
     sorts
 }
 
-fn plan_sort(endpoints: &Endpoints, family: Family, sort: Sort, plan: &mut Plan) {
+fn plan_sort(endpoints: &Endpoints, family: IpFamily, sort: Sort, plan: &mut Plan) {
     let Sort { mut ports, desired, existing } = sort;
     let mut existing = existing.into_iter();
     if desired.len() == 0 {
@@ -180,7 +181,7 @@ fn recycle(plan: &mut Plan) {
 }
 
 /// A slice that mirrors Endpoints, without any yet.
-fn new_slice(endpoints: &Endpoints, family: Family, ports: Vec<EndpointPort>) -> EndpointSlice {
+fn new_slice(endpoints: &Endpoints, family: IpFamily, ports: Vec<EndpointPort>) -> EndpointSlice {
     let meta = &endpoints.metadata;
     let name = meta.name.clone().unwrap_or_default();
     let mut labels = meta.labels.clone().unwrap_or_default();
@@ -212,7 +213,7 @@ fn new_slice(endpoints: &Endpoints, family: Family, ports: Vec<EndpointPort>) ->
     }
 }
 
-fn endpoint(address: &EndpointAddress, ready: bool) -> Option<(Family, Endpoint)> {
+fn endpoint(address: &EndpointAddress, ready: bool) -> Option<(IpFamily, Endpoint)> {
     let ip = canonical(&address.ip)?;
     let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
     let endpoint = Endpoint {
@@ -223,7 +224,7 @@ fn endpoint(address: &EndpointAddress, ready: bool) -> Option<(Family, Endpoint)
         hostname: address.hostname.clone().filter(|name| !name.is_empty()),
         ..Endpoint::default()
     };
-    Some((Family::of(ip), endpoint))
+    Some((IpFamily::of(ip), endpoint))
 }
 
 fn slice_port(port: &SubsetPort) -> EndpointPort {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 
-pub(crate) use addresses::{Family, canonical};
+pub(crate) use addresses::{canonical, families_of, pod_addresses};
 pub(crate) use pods::{is_endpoint, sets_hostname};
 pub(crate) use ports::{find_port, order_ports};
 pub(crate) use selectors::Selectors;

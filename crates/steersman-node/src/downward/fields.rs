@@ -1,10 +1,9 @@
 //! Fields of a Pod as text.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::{ObjectFieldSelector, Pod};
-use steersman_values::names;
+use steersman_values::{names, quoted};
 
 /// Why a field cannot be told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,43 +107,4 @@ fn subscripted(path: &str) -> Option<(&str, &str)> {
 fn listed(map: Option<&BTreeMap<String, String>>) -> String {
     let lines = map.into_iter().flatten().map(|(key, value)| format!("{key}={}", quoted(value)));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A text as Go quotes it.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if is_printable(c) => out.push(c),
-            c => out.push_str(&escaped(c)),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Whether Rust would print it as it is where it cannot combine with what stands before.
-fn is_printable(c: char) -> bool {
-    c == '\'' || format!("a{c}").escape_debug().count() == 2
-}
-
-fn escaped(c: char) -> String {
-    let code = u32::from(c);
-    let mut out = String::new();
-    let written = match code {
-        0..=0x7f => write!(out, "\\x{code:02x}"),
-        0x80..=0xffff => write!(out, "\\u{code:04x}"),
-        _ => write!(out, "\\U{code:08x}"),
-    };
-    written.expect("a text takes everything");
-    out
 }

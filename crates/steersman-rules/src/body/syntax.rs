@@ -1,6 +1,6 @@
 //! What is wrong with JSON that cannot be read, in the words of Go's scanner: clients see them.
 
-use crate::field::quoted;
+use steersman_values::quoted;
 
 /// Nesting that Go's scanner refuses.
 const DEPTH_MAX: usize = 10_000;

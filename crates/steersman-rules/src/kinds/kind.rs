@@ -105,6 +105,8 @@ pub(super) enum Trait {
     StatusAlone,
     /// The status has no columns although the kind has.
     NoStatusTable,
+    /// Kubernetes serves it only where somebody asks for it.
+    OnRequest,
     /// The rest are subresources.
     Status,
     Scale,
@@ -150,6 +152,11 @@ impl Kind {
 
     fn has(&self, wanted: Trait) -> bool {
         self.traits.contains(&wanted)
+    }
+
+    /// Whether it is served only where somebody asks for it.
+    pub(super) fn is_on_request(&self) -> bool {
+        self.has(Trait::OnRequest)
     }
 
     /// The kind as the server serves it.

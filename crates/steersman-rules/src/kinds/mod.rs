@@ -1,5 +1,5 @@
-//! The kinds that Kubernetes itself defines, true to 1.36 at their stable versions: a folder for
-//! each API group, a file for each kind.
+//! The kinds that Kubernetes itself defines, true to 1.36 at their stable versions, and few others that
+//! are served on request: a folder for each API group, a file for each kind.
 //!
 //! A kind's file says what there is to decide about it: names and abilities, defaults and validation, columns of
 //! `kubectl get`, and what field selectors may name. A new kind is a file and two lines in the
@@ -29,6 +29,7 @@ mod rbac;
 mod resource;
 mod scheduling;
 mod storage;
+mod storagemigration;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +41,7 @@ pub use core::{qos_class, service};
 use crate::resource::Resource;
 
 /// The groups, in the order of discovery.
-const GROUPS: [&[Kind]; 21] = [
+const GROUPS: [&[Kind]; 22] = [
     core::KINDS,
     apiregistration::KINDS,
     apps::KINDS,
@@ -62,11 +63,27 @@ const GROUPS: [&[Kind]; 21] = [
     discovery::KINDS,
     resource::KINDS,
     flowcontrol::KINDS,
+    storagemigration::KINDS,
 ];
 
-/// Every built-in resource, in the order in which discovery shows groups and versions.
+/// Every built-in resource that is served unless somebody says otherwise, in the order in which
+/// discovery shows groups and versions.
 pub fn all() -> Vec<Resource> {
-    GROUPS.iter().flat_map(|group| group.iter()).map(Kind::resource).collect()
+    all_and(|_| false)
+}
+
+/// The same, and among them those that Kubernetes serves on request only, if they are asked for.
+pub fn all_and(asked_for: impl Fn(&Resource) -> bool) -> Vec<Resource> {
+    let kinds = GROUPS.iter().flat_map(|group| group.iter());
+    let resources = kinds.map(|kind| (kind, kind.resource()));
+    let served = resources.filter(|(kind, it)| !kind.is_on_request() || asked_for(it));
+    served.map(|(_, resource)| resource).collect()
+}
+
+/// The resources that Kubernetes serves on request only: of versions that are not stable yet.
+pub fn on_request() -> Vec<Resource> {
+    let kinds = GROUPS.iter().flat_map(|group| group.iter());
+    kinds.filter(|kind| kind.is_on_request()).map(Kind::resource).collect()
 }
 
 /// The rules of a built-in kind.

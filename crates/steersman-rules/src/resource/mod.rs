@@ -102,6 +102,8 @@ pub enum Effect {
     ApiService,
     /// Serves what a custom resource definition says.
     Definition,
+    /// Says since when devices are tainted by it.
+    DeviceTaintRule,
     /// Belongs to a definition, which must stay while it is there.
     Instance,
     /// Gets its name from the server where nobody names it.

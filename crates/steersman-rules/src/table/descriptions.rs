@@ -131,7 +131,7 @@ types! {
         PriorityLevelConfigurationSpec QueuingConfiguration
     }
     networking v1 { IPAddressSpec NetworkPolicySpec ServiceCIDRSpec }
-    resource v1 { ResourcePool ResourceSliceSpec }
+    resource v1 { DeviceTaint ResourcePool ResourceSliceSpec }
     scheduling v1 { PriorityClass }
     storage v1 {
         CSIDriverSpec StorageClass VolumeAttachmentSource VolumeAttachmentSpec

@@ -4,10 +4,25 @@
 use serde_json::Value;
 
 use crate::kinds::core::persistent_volume::driver_name;
+use crate::names;
 use crate::rules::at::{At, Errors};
 
 /// How many entries most lists may have.
 pub(super) const LIST_MAX: usize = 32;
+const POOL_NAME_MAX: usize = 253;
+
+/// The mistakes in the name of a pool: one or more names of DNS with slashes between them.
+pub(super) fn pool_name(name: &At<'_, '_>, errors: &mut Errors) {
+    if !name.require(errors) {
+        return;
+    }
+    if name.text().len() > POOL_NAME_MAX {
+        errors.push(name.too_long(POOL_NAME_MAX));
+    }
+    for part in name.text().split('/') {
+        errors.extend(names::invalid(&name.path(), part, names::dns1123_subdomain));
+    }
+}
 
 /// Complains of a list or map that has too many entries.
 pub(super) fn at_most(part: &At<'_, '_>, max: usize, errors: &mut Errors) {

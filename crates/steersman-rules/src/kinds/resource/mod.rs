@@ -3,6 +3,7 @@
 mod claim_spec;
 mod device;
 mod device_class;
+mod device_taint_rule;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
@@ -18,4 +19,5 @@ pub(super) const KINDS: &[Kind] = &[
     resource_claim::KIND,
     resource_claim_template::KIND,
     resource_slice::KIND,
+    device_taint_rule::KIND,
 ];

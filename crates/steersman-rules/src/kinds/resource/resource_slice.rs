@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::device::{LIST_MAX, at_most};
+use super::device::{LIST_MAX, at_most, pool_name};
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -15,7 +15,6 @@ use crate::rules::label_selector::node_selector;
 use crate::table::{Column, age};
 
 const DEVICES_MAX: usize = 128;
-const POOL_NAME_MAX: usize = 253;
 
 /// What is said of `ResourceSlice`.
 pub(super) const KIND: Kind = Kind {
@@ -78,16 +77,8 @@ fn check(slice: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
 }
 
 fn check_pool(pool: &At<'_, '_>, errors: &mut Errors) {
-    let name = pool.at("name");
     let count = pool.at("resourceSliceCount");
-    if name.require(errors) {
-        if name.text().len() > POOL_NAME_MAX {
-            errors.push(name.too_long(POOL_NAME_MAX));
-        }
-        for part in name.text().split('/') {
-            errors.extend(names::invalid(&name.path(), part, names::dns1123_subdomain));
-        }
-    }
+    pool_name(&pool.at("name"), errors);
     if count.number_or_zero() <= 0 {
         errors.push(count.invalid("must be greater than zero"));
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use steersman_rules::field;
 
 use super::subject::text;
 use super::wording::{containers, plural, quoted};
@@ -56,5 +55,5 @@ fn bad_annotations(pod: Pod<'_>) -> BTreeSet<String> {
             && !value.starts_with("localhost/")
     };
     let bad = pod.annotations().filter(|(key, value)| is_bad(key, value));
-    bad.map(|(key, value)| format!("{key}={}", field::quoted(value))).collect()
+    bad.map(|(key, value)| format!("{key}={}", steersman_values::quoted(value))).collect()
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use steersman_rules::field;
 
 use super::subject::text;
 use super::wording::{plural, quoted, setters};
@@ -19,7 +18,7 @@ pub(super) fn since_1_0(pod: Pod<'_>) -> Option<Violation> {
     let bad: BTreeSet<String> = keys
         .filter_map(|key| pod.annotation(&key).map(|value| (key, value)))
         .filter(|(_, value)| !is_sound_annotation(value))
-        .map(|(key, value)| format!("{key}={}", field::quoted(value)))
+        .map(|(key, value)| format!("{key}={}", steersman_values::quoted(value)))
         .collect();
     if bad.is_empty() {
         return None;

@@ -1,0 +1,58 @@
+//! Texts in quotes, as Go writes them into messages and files.
+
+use std::fmt::Write as _;
+
+/// A text in quotes, as Go's `%q` and `strconv.Quote` write it.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            c if is_printable(c) => out.push(c),
+            c => escape(c, &mut out),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Whether Rust would print it as it is where it cannot combine with what stands before.
+fn is_printable(c: char) -> bool {
+    matches!(c, ' '..='~') || (!c.is_ascii() && format!("a{c}").escape_debug().count() == 2)
+}
+
+fn escape(c: char, out: &mut String) {
+    let code = u32::from(c);
+    // A text takes everything.
+    let _ = match code {
+        0..=0x7f => write!(out, "\\x{code:02x}"),
+        0x80..=0xffff => write!(out, "\\u{code:04x}"),
+        _ => write!(out, "\\U{code:08x}"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        for (text, shown) in [
+            ("object.a == 'x'", r#""object.a == 'x'""#),
+            ("a \"b\" \\", r#""a \"b\" \\""#),
+            ("a\n\u{1}\u{7f}\u{200b}", r#""a\n\x01\x7f\u200b""#),
+            ("\u{e9}e\u{301} \u{1f600}", "\"\u{e9}e\u{301} \u{1f600}\""),
+            ("\u{e0001}", r#""\U000e0001""#),
+        ] {
+            assert_eq!(quoted(text), shown);
+        }
+    }
+}
