@@ -10,7 +10,7 @@ use steersman::manager::Group;
 use crate::families::IpFamilies;
 use crate::heartbeats::Heartbeats;
 use crate::outages::Outages;
-use crate::pods::{self, Machines};
+use crate::pods::{self, Machines, Signals};
 use crate::registration::Machine;
 use crate::runtime::Simulated;
 use crate::script::Scripts;
@@ -123,7 +123,8 @@ impl SimulatedNodes {
         let machines: Machines = Arc::new(by_name.collect());
         let scripts = self.scripts.changes();
         let runtime = Simulated::new(self.termination, self.scripts);
-        let pods = pods::controller(machines, runtime, scripts, self.outages);
+        let signals = Signals { scripts, outages: self.outages };
+        let pods = pods::controller(machines, runtime, signals);
         manager.with(pods).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",

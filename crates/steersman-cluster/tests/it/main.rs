@@ -3,6 +3,7 @@
 
 mod dual_stack;
 mod encryption;
+mod join;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use steersman::manager::Running;
 use steersman_cluster::{Cluster, ContainerdNode, User};
 use tokio::time::{Instant, interval};
 
-use crate::containerd::{self, Containerd};
+use crate::containerd::{self, Containerd, Room};
 
 /// How long something may take on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -29,6 +28,7 @@ pub(crate) struct Machine {
     pub cluster: Cluster,
     pub client: Client,
     pub containerd: &'static Containerd,
+    room: Room,
     settings: ContainerdNode,
     name: &'static str,
     agent: Option<Running>,
@@ -37,20 +37,29 @@ pub(crate) struct Machine {
 impl Machine {
     /// A node of this name, in a cluster of its own.
     pub(crate) async fn start(name: &'static str) -> Self {
+        Self::start_with(name, |_, _| {}).await
+    }
+
+    /// The same, with other settings.
+    pub(crate) async fn start_with(
+        name: &'static str,
+        change: impl FnOnce(&mut ContainerdNode, &Room),
+    ) -> Self {
         let containerd = containerd::shared();
         let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
-        let room = containerd.room(name);
-        let settings = ContainerdNode {
+        let room = Room::of(containerd, name);
+        let mut settings = ContainerdNode {
             socket: containerd.socket(),
             name: Some(name.to_owned()),
-            root: room.join("root"),
-            logs: room.join("logs"),
-            cgroup: format!("/{}/{name}", containerd.name),
+            root: room.root.clone(),
+            logs: room.logs.clone(),
+            cgroup: room.cgroup.clone(),
             sync_period: Duration::from_secs(1),
             ..ContainerdNode::default()
         };
+        change(&mut settings, &room);
         let client = cluster.client();
-        let mut machine = Self { cluster, client, containerd, settings, name, agent: None };
+        let mut machine = Self { cluster, client, containerd, room, settings, name, agent: None };
         machine.start_agent().await;
         machine
     }
@@ -216,33 +225,8 @@ impl Machine {
 
     /// What this node's Pods have left on the machine.
     pub(crate) fn left(&self) -> Vec<String> {
-        let own = format!("labels.\"steersman.dev/node\"=={}", self.name);
-        let containers = self.containerd.ctr(&["containers", "ls", "-q", &own]);
-        let mut left: Vec<String> =
-            containers.lines().map(|id| format!("container or sandbox {id}")).collect();
-        for directory in [self.settings.root.join("pods"), self.settings.logs.clone()] {
-            left.extend(entries(&directory).into_iter().map(|name| format!("file {name}")));
-        }
-        for hierarchy in entries(Path::new("/sys/fs/cgroup")) {
-            for class in ["", "besteffort", "burstable"] {
-                let path = Path::new(&hierarchy)
-                    .join(self.settings.cgroup.trim_start_matches('/'))
-                    .join(class);
-                let pods = entries(&path).into_iter().filter(|name| name.contains("/pod"));
-                left.extend(pods.map(|name| format!("cgroup {name}")));
-            }
-        }
-        let room = self.containerd.room(self.name).display().to_string();
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let mounts = mounts.lines().filter(|line| line.contains(&room));
-        left.extend(mounts.map(|line| format!("mount {line}")));
-        left
+        self.room.left()
     }
-}
-
-fn entries(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
 /// A container of busybox that runs a script.

@@ -28,7 +28,7 @@ mod security;
 mod start;
 mod stops;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +38,7 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman::events::Recorder;
 use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{ContainerRuntime, Observation, Outcome, Start};
 use crate::cri::Cri;
@@ -96,9 +97,13 @@ struct Shared {
     started: Timestamp,
     /// The Pods that have not ended, as they were seen last, by uid.
     running: Mutex<HashMap<String, Arc<Pod>>>,
+    /// When all that runs was listed last; at first, when the agent was started.
+    relisted: Mutex<Instant>,
     pulls: Pulls,
     stops: Stops,
     seen: Mutex<Seen>,
+    /// The Pods that no API server knows, by uid.
+    kept: Mutex<HashSet<String>>,
     /// Which Pods have given back what they had, by uid.
     wound_down: Mutex<HashMap<String, ()>>,
     wake: mpsc::Sender<ObjectKey>,
@@ -125,6 +130,7 @@ impl Real {
             pulls: Pulls::default(),
             stops: Stops::default(),
             seen: Mutex::default(),
+            kept: Mutex::default(),
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
@@ -141,8 +147,19 @@ impl Real {
             recorder,
             started: clock::now(),
             running: Mutex::default(),
+            relisted: Mutex::new(Instant::now()),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Says which Pods are there that no API server knows of; what is left of others is removed.
+    pub(crate) fn keep(&self, uids: impl IntoIterator<Item = String>) {
+        *locked(&self.shared.kept) = uids.into_iter().collect();
+    }
+
+    /// When all that runs was listed last.
+    pub(crate) fn relisted(&self) -> Instant {
+        *locked(&self.shared.relisted)
     }
 
     /// Notices what changes and takes away what belongs to nobody, for ever.
