@@ -11,6 +11,11 @@ use steersman_cluster::{
 
 use crate::controller_flags::ControllerFlags;
 use crate::node_flags::{NodeCommand, NodeFlags, Runtime};
+use crate::token::TokenCommand;
+
+/// The controllers that run unless others are chosen: those of Kubernetes, and the two that kubeadm
+/// asks for beside them so that nodes can join.
+const CONTROLLERS: &str = "*,bootstrap-signer-controller,token-cleaner-controller";
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -43,8 +48,11 @@ pub(crate) enum Command {
     /// Be a node of any cluster: run Pods in real containers on this machine.
     ///
     /// Needs root, and a container runtime that speaks CRI, such as containerd. Pods run on when
-    /// this stops, and are found again when it starts.
+    /// this stops, and are found again when it starts. It acts as the user of a kubeconfig, or joins
+    /// the cluster with a bootstrap token.
     Node(NodeCommand),
+    /// Let machines join a cluster as nodes.
+    Token(TokenCommand),
 }
 
 /// What `steersman scheduler` is told.
@@ -97,7 +105,7 @@ pub(crate) struct Up {
     /// Which controllers run: `*` for all, a name for one, `-NAME` for all the others if there is
     /// a `*`, `none` for none. The names are those of kube-controller-manager; `kube-scheduler`
     /// and `metrics-server` are among them.
-    #[arg(long, value_name = "LIST", default_value = "*")]
+    #[arg(long, value_name = "LIST", default_value = CONTROLLERS)]
     pub(crate) controllers: Controllers,
     /// A KubeSchedulerConfiguration for the scheduler: profiles, and what plug-ins are told.
     #[arg(long, value_name = "FILE")]
@@ -158,6 +166,13 @@ pub(crate) struct Up {
     pub(crate) audit: AuditFlags,
     #[command(flatten, next_help_heading = "Storage")]
     pub(crate) storage: StorageFlags,
+}
+
+impl Up {
+    /// Whether the controllers run that usually do.
+    pub(crate) fn runs_usual_controllers(&self) -> bool {
+        CONTROLLERS.parse() == Ok(self.controllers)
+    }
 }
 
 /// What `steersman load` is told.
@@ -222,8 +237,8 @@ pub(crate) struct AuthenticationFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
     /// Let Secrets of the type bootstrap.kubernetes.io/token in kube-system be used as bearer
-    /// tokens.
-    #[arg(long)]
+    /// tokens, as kubeadm has it.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) enable_bootstrap_token_auth: bool,
     /// An AuthenticationConfiguration (apiserver.config.k8s.io/v1): whose JSON Web Tokens are
     /// taken, how their claims become users, and which paths anonymous requests may have.
@@ -499,7 +514,8 @@ mod tests {
             Ok(CommandLine { command: Command::Up(up) }) => up.controllers.to_string(),
             _ => panic!("{line} is refused"),
         };
-        assert_eq!(chosen("steersman up"), "*");
+        assert_eq!(chosen("steersman up"), CONTROLLERS);
+        assert_eq!(chosen("steersman up --controllers *"), "*");
         assert_eq!(chosen("steersman up --controllers none"), "none");
         let left = chosen("steersman up --controllers=*,-deployment-controller,-replicaset");
         let left: Vec<&str> = left.split(',').collect();

@@ -69,6 +69,10 @@ pub(crate) struct ControllerFlags {
     /// For how long after the start of a Pod its changes of readiness count as its first.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     horizontal_pod_autoscaler_initial_readiness_delay: Duration,
+    /// How long certificates that CertificateSigningRequests ask for live at most, which is also
+    /// the default.
+    #[arg(long, value_name = "DURATION", default_value = "8760h0m0s", value_parser = period)]
+    cluster_signing_duration: Duration,
 }
 
 impl ControllerFlags {
@@ -97,6 +101,7 @@ impl ControllerFlags {
                 cpu_initialization_period: cpu_period,
                 initial_readiness_delay: readiness_delay,
             },
+            certificate_lifetime: self.cluster_signing_duration,
         }
     }
 
@@ -135,7 +140,7 @@ impl ControllerFlags {
 }
 
 /// Reads a time as Go writes it: `50s`, `1m30s`, `1.5h`, `250ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
     let not = || format!("{text:?} is no duration, such as 50s or 1m30s");
     let (mut rest, mut seconds) = (text, 0.0);
@@ -216,7 +221,8 @@ mod tests {
              --horizontal-pod-autoscaler-downscale-stabilization=1.5m \
              --horizontal-pod-autoscaler-tolerance=0.2 \
              --horizontal-pod-autoscaler-cpu-initialization-period=0 \
-             --horizontal-pod-autoscaler-initial-readiness-delay=2s",
+             --horizontal-pod-autoscaler-initial-readiness-delay=2s \
+             --cluster-signing-duration=12h",
         );
         let seconds = Duration::from_secs;
         let expected = ControllerSettings {
@@ -237,6 +243,7 @@ mod tests {
                 cpu_initialization_period: seconds(0),
                 initial_readiness_delay: seconds(2),
             },
+            certificate_lifetime: Duration::from_hours(12),
         };
         assert_eq!(flags.unwrap().settings(), expected);
     }

@@ -17,6 +17,7 @@ mod controller_flags;
 mod demo;
 mod failure;
 mod files;
+mod join_flags;
 mod kubeconfig;
 mod load;
 mod node;
@@ -24,6 +25,7 @@ mod node_flags;
 mod scheduler;
 mod snapshot;
 mod storage;
+mod token;
 mod up;
 mod user_data;
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Load(load) => load::run(&load),
         Command::Scheduler(scheduler) => scheduler::run(&scheduler),
         Command::Node(node) => node::run(node),
+        Command::Token(token) => token::run(token),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

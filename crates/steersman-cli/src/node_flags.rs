@@ -6,18 +6,23 @@ use std::path::PathBuf;
 use clap::Args;
 use steersman_cluster::ContainerdNode;
 
+use crate::join_flags::JoinFlags;
+
 /// What `steersman node` is told.
 #[derive(Args)]
 pub(crate) struct NodeCommand {
     /// Where the cluster is, and who this node is to it: system:node:NAME in the group system:nodes,
-    /// or somebody who may do as much [default: as kubectl finds it].
-    #[arg(long, value_name = "FILE")]
+    /// or somebody who may do as much [default: what it was before by joining, or as kubectl finds
+    /// it].
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "token"])]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Which container runtime.
     #[arg(long, value_name = "containerd[=SOCKET]", default_value = "containerd")]
     pub(crate) runtime: Runtime,
     #[command(flatten)]
     pub(crate) node: NodeFlags,
+    #[command(flatten, next_help_heading = "Joining a cluster")]
+    pub(crate) join: JoinFlags,
 }
 
 /// How a real node is.
@@ -49,6 +54,9 @@ pub(crate) struct NodeFlags {
     /// What names of the cluster end with.
     #[arg(long, value_name = "NAME", default_value = "cluster.local")]
     pub(crate) cluster_domain: String,
+    /// Where the manifests of static Pods are: Pods that the real node runs by itself.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pod_manifest_path: Option<PathBuf>,
 }
 
 /// A container runtime on this machine.

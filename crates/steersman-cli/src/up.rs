@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use steersman::Error;
-use steersman::manager::Running;
 use steersman_cluster::{Builder, Cluster, Controllers, Endpoint, NodeGroup, Storage};
 use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
+use crate::node::Beside;
 use crate::{audit, authentication, demo, failure, files, kubeconfig, node, scheduler, storage};
 
 /// How long requests under way may take to end when the program is told to.
@@ -64,12 +64,13 @@ fn with_nodes(builder: Builder, up: &Up) -> Result<Builder, String> {
 }
 
 async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
-    if up.demo && up.controllers != Controllers::ALL {
+    if up.demo && !up.runs_usual_controllers() {
         return Err("--demo needs all controllers; leave --controllers out".to_owned());
     }
     if up.demo && up.audit.audit_policy_file.is_some() {
         return Err("--demo audits for itself; leave --audit-policy-file out".to_owned());
     }
+    let usual = up.runs_usual_controllers();
     let history = Duration::from_secs(up.history);
     let storage = storage::chosen(&up.storage, history)?;
     let builder = with_nodes(Cluster::builder(), &up)?.listen(up.listen);
@@ -104,6 +105,7 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Storage::Etcd(_) = storage {
         builder = builder.lease_duration(Duration::from_secs(up.storage.etcd.lease_duration));
     }
+    let node_dir = up.node.node_dir.clone();
     let real = match up.runtime {
         Some(runtime) => Some(node::connect(runtime, up.node).await?),
         None => None,
@@ -116,20 +118,20 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
         cluster.stop().await;
         return Err(error);
     }
-    let named = real.as_ref().map(|node| node.name().to_owned());
-    let real = real.map(|node| node::join(&cluster, node));
-    greet(&cluster, endpoint, &kubeconfig, &storage, up.controllers);
-    if let Some(named) = named {
-        say!("\nPods that are bound to the node {named} run in real containers.");
+    let real = real.map(|node| Beside::join(&cluster, node, node_dir));
+    let controllers = (!usual).then_some(up.controllers);
+    greet(&cluster, endpoint, &kubeconfig, &storage, controllers);
+    if let Some(real) = &real {
+        say!("\nPods that are bound to the node {} run in real containers.", real.name);
     }
     let ended = until_ended(&cluster, real.as_ref(), up.demo).await;
     say!("\nstopping");
-    stop(cluster, real).await;
+    stop(cluster, real, &storage).await;
     ended
 }
 
 /// Waits until somebody stops the program, or a part of it fails.
-async fn until_ended(cluster: &Cluster, real: Option<&Running>, demo: bool) -> Result<(), String> {
+async fn until_ended(cluster: &Cluster, real: Option<&Beside>, demo: bool) -> Result<(), String> {
     let demonstration = async {
         if demo {
             demo::run(cluster).await.map_err(|error| format!("the demo failed: {error}"))?;
@@ -145,10 +147,14 @@ async fn until_ended(cluster: &Cluster, real: Option<&Running>, demo: bool) -> R
 }
 
 /// Stops in order; who asks again does not want to wait.
-async fn stop(cluster: Cluster, real: Option<Running>) {
+async fn stop(cluster: Cluster, real: Option<Beside>, storage: &Storage) {
     let stop = async {
         if let Some(real) = real {
-            real.stop().await; // its Pods run on
+            // Its Pods run on, unless nobody would know of them any more.
+            if matches!(storage, Storage::Memory) {
+                real.clear(&cluster).await;
+            }
+            real.running.stop().await;
         }
         cluster.stop().await;
     };
@@ -159,9 +165,9 @@ async fn stop(cluster: Cluster, real: Option<Running>) {
 }
 
 /// Waits until the real node fails, if there is one.
-async fn failed(real: Option<&Running>) -> Error {
+async fn failed(real: Option<&Beside>) -> Error {
     match real {
-        Some(real) => real.failed().await,
+        Some(real) => real.running.failed().await,
         None => std::future::pending().await,
     }
 }
@@ -172,7 +178,7 @@ fn greet(
     endpoint: &Endpoint,
     kubeconfig: &Path,
     storage: &Storage,
-    controllers: Controllers,
+    controllers: Option<Controllers>,
 ) {
     say!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
     for (part, took) in cluster.timings() {
@@ -185,7 +191,7 @@ fn greet(
     for (number, line) in storage::described(cluster, storage).iter().enumerate() {
         say!("  {:<12} {line}", if number == 0 { "store" } else { "" });
     }
-    if controllers != Controllers::ALL {
+    if let Some(controllers) = controllers {
         say!("  controllers  {controllers}");
     }
     say!();
@@ -193,6 +199,7 @@ fn greet(
     say!("  export KUBECONFIG={}", kubeconfig.display());
     say!("  kubectl get nodes");
     say!("  kubectl create deployment web --image=nginx --replicas=3");
-    say!("  kubectl get all -A\n");
+    say!("  kubectl get all -A");
+    say!("  steersman token create --print-join-command   # for a real node\n");
     say!("Ctrl-C stops it.");
 }

@@ -11,8 +11,10 @@ pub(crate) struct Keys(pub(crate) Identity);
 
 impl Authority for Keys {
     fn certify(&self, asked: CertificateOf<'_>) -> Result<String, NoCertificate> {
-        let CertificateOf { request, signer_name, usages, expiration_seconds } = asked;
-        let asked = CertificateRequest { request, signer_name, usages, expiration_seconds };
+        let CertificateOf { request, signer_name, usages, expiration_seconds, lifetime_max } =
+            asked;
+        let asked =
+            CertificateRequest { request, signer_name, usages, expiration_seconds, lifetime_max };
         sign_request(&self.0, asked, clock::now()).map_err(|error| match error {
             SigningError::OtherSigner => NoCertificate::OtherSigner,
             SigningError::Refused(why) => NoCertificate::Refused(why),

@@ -45,6 +45,7 @@ pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_controllers::{
     AutoscalerSettings, Cidr, ControllerSettings, NodeCidrs, NodeLifecycleSettings, NotACidr,
 };
+pub use steersman_node::join;
 pub use steersman_node::{
     ConnectedNode, ContainerdNode, Housekeeping, NodeError, NodeFailure, NodeGroup, NodeOutage,
     Outages, PodRule, UsageProfile,

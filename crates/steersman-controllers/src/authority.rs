@@ -1,5 +1,7 @@
 //! What controllers need the cluster's own keys for, which no client shows.
 
+use std::time::Duration;
+
 /// One who has the keys of a cluster.
 pub trait Authority: Send + Sync {
     /// Signs the certificate that an approved request asks for; gives it in PEM.
@@ -20,6 +22,8 @@ pub struct CertificateOf<'a> {
     pub usages: &'a [String],
     /// How long it is to live.
     pub expiration_seconds: Option<i32>,
+    /// How long it lives at most, and if nothing else is asked for.
+    pub lifetime_max: Duration,
 }
 
 /// Why a request gets no certificate.

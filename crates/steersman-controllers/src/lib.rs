@@ -68,6 +68,7 @@ mod validatingadmissionpolicy_status;
 mod volume_protection;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -157,6 +158,8 @@ pub struct ControllerSettings {
     pub terminated_pod_threshold: Option<usize>,
     /// How targets are scaled.
     pub autoscaler: AutoscalerSettings,
+    /// How long certificates that are asked for live at most, as by `--cluster-signing-duration`.
+    pub certificate_lifetime: Duration,
 }
 
 impl Default for ControllerSettings {
@@ -166,6 +169,7 @@ impl Default for ControllerSettings {
             node_lifecycle: NodeLifecycleSettings::default(),
             terminated_pod_threshold: Some(pod_garbage_collector::TERMINATED_POD_THRESHOLD),
             autoscaler: AutoscalerSettings::default(),
+            certificate_lifetime: certificate_signing::LIFETIME,
         }
     }
 }
@@ -366,7 +370,8 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let Installation { root_ca, authority, load_balancer_pool, node_cidrs, .. } = installation;
     let Installation { pulse, settings, serves, runs, .. } = installation;
     let publisher = root_ca.map(root_ca::controller);
-    let signing = authority.clone().map(certificate_signing::controller);
+    let lifetime = settings.certificate_lifetime;
+    let signing = authority.clone().map(|keys| certificate_signing::controller(keys, lifetime));
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let balancer = load_balancer_pool.map(load_balancer);
     let gives_ranges = !node_cidrs.is_empty();

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ContainerImage;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::cri::wire::RuntimeCondition;
 use crate::cri::wire::image::Image;
 use crate::cri::{Cri, CriError};
+use crate::duration::go;
 use crate::eviction::Condition;
 use crate::registration::{Finding, Health, healthy};
 
@@ -19,16 +20,90 @@ const PERIOD: Duration = Duration::from_secs(5);
 const IMAGES_MAX: usize = 50;
 const NAMES_MAX: usize = 5;
 
-/// How it is now, with what it is short of.
-pub(crate) async fn look(cri: &Cri, pressure: &[Condition]) -> Health {
+/// After how long without a good answer the runtime counts as down.
+const DOWN_AFTER: Duration = Duration::from_secs(30);
+/// How old the last list of what runs may be.
+const RELIST_MAX: Duration = Duration::from_secs(180);
+
+/// What was seen of the runtime.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sight {
+    /// When it last said that it works.
+    worked: Option<Instant>,
+    /// What does not work, as it said last.
+    runtime: Option<String>,
+    network: Option<String>,
+}
+
+impl Sight {
+    /// Takes in what the runtime says of itself. No answer says nothing.
+    fn take_in(&mut self, answer: Result<Vec<RuntimeCondition>, CriError>, now: Instant) {
+        let conditions = match answer {
+            Ok(conditions) => conditions,
+            Err(error) => {
+                tracing::debug!(%error, "the container runtime does not say how it is");
+                return;
+            }
+        };
+        let network = not_ready(&conditions, "NetworkReady");
+        self.network = network.map(|why| format!("container runtime network not ready: {why}"));
+        let runtime = not_ready(&conditions, "RuntimeReady");
+        self.runtime = runtime.map(|why| format!("container runtime not ready: {why}"));
+        if self.runtime.is_none() {
+            self.worked = Some(now);
+        }
+    }
+
+    /// Why the node is not ready, said as a kubelet says it. What runs was listed last at `relisted`.
+    fn trouble(&self, relisted: Instant, now: Instant) -> Option<String> {
+        let down = match self.worked {
+            None => Some("container runtime status check may not have completed yet".to_owned()),
+            Some(worked) if now.duration_since(worked) >= DOWN_AFTER => {
+                Some("container runtime is down".to_owned())
+            }
+            Some(_) => None,
+        };
+        let silent = now.duration_since(relisted);
+        let stale = (silent > RELIST_MAX).then(|| {
+            let (silent, most) = (go(silent), go(RELIST_MAX));
+            format!(
+                "PLEG is not healthy: pleg was last seen active {silent} ago; threshold is {most}"
+            )
+        });
+        let told = [down, stale, self.runtime.clone(), self.network.clone()];
+        let told: Vec<String> = told.into_iter().flatten().collect();
+        match &told[..] {
+            [] => None,
+            [only] => Some(only.clone()),
+            several => Some(format!("[{}]", several.join(", "))),
+        }
+    }
+}
+
+/// How it is now, and what was seen of it.
+pub(crate) async fn first(cri: &Cri) -> (Health, Sight) {
+    let mut sight = Sight::default();
+    let health = look(cri, &mut sight, Instant::now(), &[]).await;
+    (health, sight)
+}
+
+async fn look(
+    cri: &Cri,
+    sight: &mut Sight,
+    relisted: Instant,
+    pressure: &[Condition],
+) -> Health {
     let (conditions, images) = futures::join!(cri.conditions(), cri.images());
-    let conditions = findings(conditions, pressure);
+    sight.take_in(conditions, Instant::now());
+    let conditions = findings(sight.trouble(relisted, Instant::now()), pressure);
     Health { conditions, images: named(images.unwrap_or_default()) }
 }
 
-/// Looks for ever, and tells those who listen.
+/// Looks for ever, and tells those who listen. What runs was listed last at `relisted()`.
 pub(crate) async fn run(
     cri: &Cri,
+    mut sight: Sight,
+    relisted: impl Fn() -> Instant,
     health: &watch::Sender<Health>,
     mut pressure: watch::Receiver<Vec<Condition>>,
 ) {
@@ -40,7 +115,7 @@ pub(crate) async fn run(
             Ok(()) = pressure.changed() => {}
         }
         let short = pressure.borrow_and_update().clone();
-        let found = look(cri, &short).await;
+        let found = look(cri, &mut sight, relisted(), &short).await;
         health.send_if_modified(|known| {
             let changed = *known != found;
             *known = found;
@@ -50,23 +125,16 @@ pub(crate) async fn run(
 }
 
 /// What the conditions of the Node say.
-fn findings(
-    runtime: Result<Vec<RuntimeCondition>, CriError>,
-    pressure: &[Condition],
-) -> Vec<Finding> {
+fn findings(trouble: Option<String>, pressure: &[Condition]) -> Vec<Finding> {
     let mut findings = healthy();
     for short in pressure.iter().map(|condition| short(*condition)) {
         if let Some(found) = findings.iter_mut().find(|found| found.type_ == short.type_) {
             *found = short;
         }
     }
-    let why = match runtime {
-        Err(error) => Some(format!("container runtime is down: {error}")),
-        Ok(conditions) => not_ready(&conditions),
-    };
     let ready = findings.iter_mut().find(|finding| finding.type_ == "Ready");
-    if let (Some(ready), Some(why)) = (ready, why) {
-        *ready = Finding { type_: "Ready", holds: false, reason: "KubeletNotReady", message: why };
+    if let (Some(ready), Some(message)) = (ready, trouble) {
+        *ready = Finding { type_: "Ready", holds: false, reason: "KubeletNotReady", message };
     }
     findings
 }
@@ -87,26 +155,15 @@ fn short(condition: Condition) -> Finding {
     Finding { type_, holds: true, reason, message: message.into() }
 }
 
-/// What of the runtime does not work, said as a kubelet says it.
-fn not_ready(conditions: &[RuntimeCondition]) -> Option<String> {
-    let told = [
-        ("RuntimeReady", "container runtime not ready"),
-        ("NetworkReady", "container runtime network not ready"),
-    ];
-    let parts: Vec<String> = told
-        .iter()
-        .filter_map(|(type_, text)| {
-            let found = conditions.iter().find(|condition| condition.r#type == *type_);
-            match found {
-                Some(condition) if condition.status => None,
-                Some(RuntimeCondition { reason, message, .. }) => {
-                    Some(format!("{text}: {type_}=false reason:{reason} message:{message}"))
-                }
-                None => Some(format!("{text}: {type_} is not said")),
-            }
-        })
-        .collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+/// What a condition of the runtime says, unless all is well.
+fn not_ready(conditions: &[RuntimeCondition], type_: &str) -> Option<String> {
+    match conditions.iter().find(|condition| condition.r#type == type_) {
+        Some(condition) if condition.status => None,
+        Some(RuntimeCondition { reason, message, .. }) => {
+            Some(format!("{type_}=false reason:{reason} message:{message}"))
+        }
+        None => Some("<nil>".to_owned()),
+    }
 }
 
 /// The images as a Node names them.
@@ -128,28 +185,56 @@ mod tests {
         RuntimeCondition { r#type: type_.into(), status, reason: text.clone(), message: text }
     }
 
-    #[test]
-    fn a_node_is_ready_when_its_runtime_and_network_are() {
-        let ready = |conditions| {
-            let found = findings(conditions, &[]);
-            let ready = found.into_iter().find(|one| one.type_ == "Ready").unwrap();
-            (ready.holds, ready.message)
-        };
-        let all =
-            |network| Ok(vec![condition("RuntimeReady", true), condition("NetworkReady", network)]);
-        assert!(ready(all(true)).0);
-        let (holds, message) = ready(all(false));
-        assert!(!holds);
+    fn says(network: bool) -> Result<Vec<RuntimeCondition>, CriError> {
+        Ok(vec![condition("RuntimeReady", true), condition("NetworkReady", network)])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_is_ready_when_its_runtime_and_network_are() {
+        let now = Instant::now();
+        let mut sight = Sight::default();
+        let yet = "container runtime status check may not have completed yet";
+        assert_eq!(sight.trouble(now, now).as_deref(), Some(yet));
+        sight.take_in(says(true), now);
+        assert_eq!(sight.trouble(now, now), None);
+        sight.take_in(says(false), now);
         let said =
             "container runtime network not ready: NetworkReady=false reason:broken message:broken";
-        assert_eq!(message, said);
-        let late = CriError::Deadline { method: "Status", within: PERIOD };
-        assert!(!ready(Err(late)).0);
+        assert_eq!(sight.trouble(now, now).as_deref(), Some(said));
+        sight.take_in(
+            Ok(vec![condition("RuntimeReady", false), condition("NetworkReady", true)]),
+            now,
+        );
+        let said = "container runtime not ready: RuntimeReady=false reason:broken message:broken";
+        assert_eq!(sight.trouble(now, now).as_deref(), Some(said));
+        let found = findings(sight.trouble(now, now), &[]);
+        let ready = found.iter().find(|one| one.type_ == "Ready").unwrap();
+        assert!(!ready.holds && ready.reason == "KubeletNotReady" && ready.message == said);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_runtime_that_does_not_answer_is_down_after_a_while_and_then_its_lists_are_too_old() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut sight = Sight::default();
+        sight.take_in(says(true), start);
+        let late = || Err(CriError::Deadline { method: "Status", within: PERIOD });
+        sight.take_in(late(), after(29));
+        assert_eq!(sight.trouble(start, after(29)), None);
+        let down = "container runtime is down";
+        assert_eq!(sight.trouble(start, after(30)).as_deref(), Some(down));
+        assert_eq!(sight.trouble(start, after(180)).as_deref(), Some(down));
+        let stale = "PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s";
+        let both = format!("[{down}, {stale}]");
+        assert_eq!(sight.trouble(start, after(181)), Some(both));
+        sight.take_in(says(true), after(181));
+        assert_eq!(sight.trouble(start, after(181)).as_deref(), Some(stale));
+        assert_eq!(sight.trouble(after(181), after(181)), None);
     }
 
     #[test]
     fn a_node_says_what_it_is_short_of() {
-        let found = findings(Ok(Vec::new()), &[Condition::Memory, Condition::Pid]);
+        let found = findings(None, &[Condition::Memory, Condition::Pid]);
         let of = |type_: &str| {
             let found = found.iter().find(|one| one.type_ == type_).unwrap();
             (found.holds, found.reason)

@@ -4,10 +4,12 @@
 //! for the one that this runs on: `machine` says what it has and `health` how it is. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
 //! status when [`Heartbeats`] say so and nobody has [cut it off](Outages), and `pods` runs the Pods
-//! bound to it through a `runtime`. Simulated containers do what a [`script`] says, and what they use,
+//! bound to it, and those that `static_pods` says, through a `runtime`. Simulated containers do what a [`script`] says, and what they use,
 //! `metrics` tell; real ones run by a container runtime that speaks `cri`. A cluster is seen only
 //! through its client; this crate knows nothing of API servers, stores or controllers. Which ports of
 //! a node are free it decides as the scheduler does and by its code, as a kubelet.
+//!
+//! A machine that is no member of a cluster yet can [`join`] one.
 //!
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
@@ -33,6 +35,8 @@ mod script;
 mod cri;
 mod runtime;
 
+mod static_pods;
+
 mod pods;
 
 mod groups;
@@ -42,6 +46,8 @@ mod health;
 mod housekeeping;
 mod machine;
 mod node;
+
+pub mod join;
 
 mod metrics;
 

@@ -14,12 +14,12 @@ use tokio::sync::watch;
 use crate::cri::{Cri, CriError};
 use crate::eviction::Signal;
 use crate::groups::Shape;
-use crate::health;
+use crate::health::{self, Sight};
 use crate::heartbeats::Heartbeats;
 use crate::housekeeping::Housekeeping;
 use crate::machine::{self, Kept, Resources};
 use crate::outages::Outages;
-use crate::pods;
+use crate::pods::{self, Signals};
 use crate::registration::{Health, Machine, Network};
 use crate::runtime::real::{Cgroups, ClusterDns, Places, Real, Settings};
 
@@ -54,6 +54,8 @@ pub struct ContainerdNode {
     pub sync_period: Duration,
     /// What is removed so that the machine does not run full, and when.
     pub housekeeping: Housekeeping,
+    /// Where the manifests of static Pods are, if there are any.
+    pub manifests: Option<PathBuf>,
 }
 
 impl Default for ContainerdNode {
@@ -72,6 +74,7 @@ impl Default for ContainerdNode {
             cluster_domain: "cluster.local".into(),
             sync_period: Duration::from_secs(60),
             housekeeping: Housekeeping::default(),
+            manifests: None,
         }
     }
 }
@@ -107,6 +110,8 @@ pub struct ConnectedNode {
     machine: Machine,
     settings: Settings,
     health: watch::Sender<Health>,
+    sight: Sight,
+    manifests: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for ConnectedNode {
@@ -118,6 +123,11 @@ impl std::fmt::Debug for ConnectedNode {
 impl ContainerdNode {
     /// Where containerd listens by itself.
     pub const SOCKET: &str = "/run/containerd/containerd.sock";
+
+    /// The name of the Node.
+    pub fn node_name(&self) -> String {
+        self.name.clone().unwrap_or_else(machine::name)
+    }
 
     /// Asks the container runtime who it is, and looks what the machine has.
     pub async fn connect(self) -> Result<ConnectedNode, NodeError> {
@@ -140,9 +150,10 @@ impl ContainerdNode {
             memory: policies.kept(Signal::MemoryAvailable, resources.memory),
             disk: policies.kept(Signal::NodeFsAvailable, resources.disk),
         });
-        let name = self.name.unwrap_or_else(machine::name);
+        let name = self.node_name();
         let address = self.address.unwrap_or_else(machine::address).to_string();
-        let (health, watched) = watch::channel(health::look(&cri, &[]).await);
+        let (health, sight) = health::first(&cri).await;
+        let (health, watched) = watch::channel(health);
         let runtime = version.runtime_name;
         let machine = Machine {
             agent: None,
@@ -170,7 +181,8 @@ impl ContainerdNode {
             sync_period: self.sync_period,
             policies,
         };
-        Ok(ConnectedNode { cri, machine, settings, health })
+        let manifests = self.manifests;
+        Ok(ConnectedNode { cri, machine, settings, health, sight, manifests })
     }
 }
 
@@ -183,25 +195,36 @@ impl ConnectedNode {
     /// Adds this node to a manager, which sees the Pods of this node and no others.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
-        let Self { cri, machine, settings, health } = self;
+        let Self { cri, machine, settings, health, sight, manifests } = self;
         let runtime = Real::new(settings, manager.recorder());
         let pressure = runtime.conditions();
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
         let bound = format!("spec.nodeName={}", machine.name);
-        let machines = Arc::new([(machine.name.clone(), machine)].into());
+        let recorder = manager.recorder().reporting("kubelet");
+        let machines = Arc::new([(machine.name.clone(), machine.clone())].into());
         let (_, unscripted) = watch::channel(());
-        let pods = pods::controller(machines, runtime.clone(), unscripted, outages);
-        let manager = manager.cache::<Pod>(|cache| cache.fields(bound)).with(pods);
+        let signals = Signals { scripts: unscripted, outages };
+        let workers = pods::workers(machines, runtime.clone(), signals);
+        let manager = manager.cache::<Pod>(|cache| cache.fields(bound)).with(workers.controller);
+        let kept = runtime.clone();
+        let mut static_pods =
+            workers.static_pods.of(machine, recorder, move |uids| kept.keep(uids));
+        if let Some(directory) = manifests {
+            static_pods = static_pods.from(directory);
+        }
         manager.with_runnable_in(
             Group::LeaderElected,
             "node-agent",
             |client, shutdown| async move {
                 let client = client.with_field_manager("kubelet");
+                // Before anybody looks for what belongs to no Pod.
+                static_pods.read();
                 let works = async {
                     futures::join!(
+                        static_pods.run(client.clone()),
                         heartbeats.run(client.clone()),
-                        health::run(&cri, &health, pressure),
+                        health::run(&cri, sight, || runtime.relisted(), &health, pressure),
                         runtime.run(client.clone()),
                     );
                 };

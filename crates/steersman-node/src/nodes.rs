@@ -11,7 +11,7 @@ use crate::families::IpFamilies;
 use crate::groups::{NodeGroup, run_failures};
 use crate::heartbeats::Heartbeats;
 use crate::outages::Outages;
-use crate::pods::{self, Machines};
+use crate::pods::{self, Machines, Signals};
 use crate::registration::Machine;
 use crate::runtime::Simulated;
 use crate::script::Scripts;
@@ -135,7 +135,8 @@ impl SimulatedNodes {
         let machines: Machines = Arc::new(by_name.collect());
         let scripts = self.scripts.changes();
         let runtime = Simulated::new(self.termination, self.scripts);
-        let pods = pods::controller(machines, runtime, scripts, self.outages.clone());
+        let signals = Signals { scripts, outages: self.outages.clone() };
+        let pods = pods::controller(machines, runtime, signals);
         let (groups, outages) = (self.groups, self.outages);
         let manager = match groups.iter().all(|group| group.failures.is_empty()) {
             true => manager,

@@ -1,6 +1,8 @@
 //! Certificates that were asked for by a CertificateSigningRequest and approved, as Kubernetes'
 //! own signers make them: what may be asked of which signer, and what the certificate says.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use steersman_rules::signing_request::{self, SIGNERS, Subject, check};
 use x509_parser::certification_request::X509CertificationRequest;
@@ -10,8 +12,7 @@ use x509_parser::x509::X509Name;
 use super::{PkiError, pem};
 use crate::identity::{Identity, Issuance, der, name};
 
-/// How long a certificate lives at most, which is also the default.
-const DURATION: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// What is asked for is not less than this.
 const DURATION_MIN: SignedDuration = SignedDuration::from_mins(10);
 /// How long before it is signed a certificate begins, for clocks that are slow.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
@@ -74,6 +75,8 @@ pub struct CertificateRequest<'a> {
     pub usages: &'a [String],
     /// How long it is to live, `spec.expirationSeconds`.
     pub expiration_seconds: Option<i32>,
+    /// How long it lives at most, which is also the default.
+    pub lifetime_max: Duration,
 }
 
 /// Why there is no certificate.
@@ -110,7 +113,7 @@ pub fn sign_request(
     check(asked.signer_name, &subject, asked.usages).map_err(SigningError::Refused)?;
     request.verify_signature().map_err(|why| malformed(&why))?;
     let (key_usage, extended_usages) = usages(asked.usages).map_err(SigningError::Refused)?;
-    let lifetime = lifetime(asked.expiration_seconds);
+    let lifetime = lifetime(asked.expiration_seconds, asked.lifetime_max);
     let expires = identity.expires()?;
     let backdated = if lifetime < SHORT { lifetime } else { lifetime - BACKDATE };
     let issuance = Issuance {
@@ -126,9 +129,10 @@ pub fn sign_request(
 }
 
 /// How long a certificate lives.
-fn lifetime(asked: Option<i32>) -> SignedDuration {
+fn lifetime(asked: Option<i32>, most: Duration) -> SignedDuration {
+    let most = SignedDuration::try_from(most).unwrap_or(SignedDuration::MAX);
     let asked = asked.map(|seconds| SignedDuration::from_secs(seconds.into()));
-    asked.map_or(DURATION, |asked| asked.clamp(DURATION_MIN, DURATION))
+    asked.map_or(most, |asked| if asked > most { most } else { asked.max(DURATION_MIN) })
 }
 
 /// Those of the subject's other names that certificates take over, in DER.

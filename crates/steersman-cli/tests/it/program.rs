@@ -76,6 +76,12 @@ impl Program {
         Self::start([&["--listen", "127.0.0.1:0", "--memory"], arguments].concat(), directory())
     }
 
+    /// The same where other machines reach it.
+    pub(crate) fn up_at(address: &str, arguments: &[&str]) -> Self {
+        let listen = format!("{address}:0");
+        Self::start([&["--listen", &listen, "--memory"], arguments].concat(), directory())
+    }
+
     /// The same on disk, with a port of its own, so that it can be started
     /// [again](Self::start_again) as it was.
     pub(crate) fn up_on_disk(arguments: &[&str]) -> Self {

@@ -3,6 +3,7 @@
 
 mod dual_stack;
 mod encryption;
+mod join;
 mod node_groups;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use steersman::manager::Running;
 use steersman_cluster::{Cluster, ContainerdNode, Housekeeping, User};
 use tokio::time::{Instant, interval};
 
-use crate::containerd::{self, Containerd};
+use crate::containerd::{self, Containerd, Room};
 
 /// How long something may take on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -29,6 +29,7 @@ pub(crate) struct Machine {
     pub cluster: Cluster,
     pub client: Client,
     pub containerd: &'static Containerd,
+    room: Room,
     settings: ContainerdNode,
     name: &'static str,
     agent: Option<Running>,
@@ -54,24 +55,40 @@ impl Machine {
         name: &'static str,
         keep: impl FnOnce(&mut Housekeeping),
     ) -> Self {
+        let change = |settings: &mut ContainerdNode, _: &Room| keep(&mut settings.housekeeping);
+        Self::start_so(containerd, name, change).await
+    }
+
+    /// The same, with other settings.
+    pub(crate) async fn start_with(
+        name: &'static str,
+        change: impl FnOnce(&mut ContainerdNode, &Room),
+    ) -> Self {
+        Self::start_so(containerd::shared(), name, change).await
+    }
+
+    async fn start_so(
+        containerd: &'static Containerd,
+        name: &'static str,
+        change: impl FnOnce(&mut ContainerdNode, &Room),
+    ) -> Self {
         let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
-        let room = containerd.room(name);
-        let settings = ContainerdNode {
+        let room = Room::of(containerd, name);
+        let mut settings = ContainerdNode {
             socket: containerd.socket(),
             name: Some(name.to_owned()),
-            root: room.join("root"),
-            logs: room.join("logs"),
-            log_links: room.join("links"),
-            cgroup: format!("/{}/{name}", containerd.name),
+            root: room.root.clone(),
+            logs: room.logs.clone(),
+            log_links: room.links.clone(),
+            cgroup: room.cgroup.clone(),
             sync_period: Duration::from_secs(1),
             ..ContainerdNode::default()
         };
-        let client = cluster.client();
-        let mut settings = settings;
         // How full the disk of whoever runs the tests is must not matter.
         settings.housekeeping.eviction_hard.clear();
-        keep(&mut settings.housekeeping);
-        let mut machine = Self { cluster, client, containerd, settings, name, agent: None };
+        change(&mut settings, &room);
+        let client = cluster.client();
+        let mut machine = Self { cluster, client, containerd, room, settings, name, agent: None };
         machine.start_agent().await;
         machine
     }
@@ -273,29 +290,7 @@ impl Machine {
 
     /// What this node's Pods have left on the machine.
     pub(crate) fn left(&self) -> Vec<String> {
-        let own = format!("labels.\"steersman.dev/node\"=={}", self.name);
-        let containers = self.containerd.ctr(&["containers", "ls", "-q", &own]);
-        let mut left: Vec<String> =
-            containers.lines().map(|id| format!("container or sandbox {id}")).collect();
-        let ContainerdNode { root, logs, log_links, .. } = &self.settings;
-        for directory in [&root.join("pods"), logs, log_links] {
-            left.extend(entries(directory).into_iter().map(|name| format!("file {name}")));
-        }
-        for hierarchy in entries(Path::new("/sys/fs/cgroup")) {
-            for class in ["", "besteffort", "burstable"] {
-                let path = Path::new(&hierarchy)
-                    .join(self.settings.cgroup.trim_start_matches('/'))
-                    .join(class);
-                let pods = entries(&path).into_iter().filter(|name| name.contains("/pod"));
-                left.extend(pods.map(|name| format!("cgroup {name}")));
-            }
-        }
-        let room = self.containerd.room(self.name).display().to_string();
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let own = |line: &&str| line.contains(&room) && !line.starts_with(containerd::DISK);
-        let mounts = mounts.lines().filter(own);
-        left.extend(mounts.map(|line| format!("mount {line}")));
-        left
+        self.room.left()
     }
 }
 
@@ -305,11 +300,6 @@ fn names(directory: &Path) -> Vec<String> {
         entries.map(|entry| entry.file_name().display().to_string()).collect();
     names.sort();
     names
-}
-
-fn entries(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
 /// A container of busybox that runs a script.

@@ -6,22 +6,27 @@
 mod plan;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use steersman::{Context, Controller, Error, Next, Reconciler, Result, clock};
 
 use crate::authority::{Authority, CertificateOf, NoCertificate};
 
-/// The signing controller, which signs with these keys.
-pub(crate) fn controller(authority: Arc<dyn Authority>) -> Controller {
+/// How long certificates live, unless somebody says otherwise.
+pub(crate) const LIFETIME: Duration = Duration::from_hours(365 * 24);
+
+/// The signing controller, which signs with these keys, for this long at most.
+pub(crate) fn controller(authority: Arc<dyn Authority>, lifetime_max: Duration) -> Controller {
     Controller::of::<CertificateSigningRequest>()
         .named("certificatesigningrequest-signing-controller")
         .only(plan::waits_for_signer)
-        .reconcile(Signing { authority })
+        .reconcile(Signing { authority, lifetime_max })
 }
 
 struct Signing {
     authority: Arc<dyn Authority>,
+    lifetime_max: Duration,
 }
 
 impl Reconciler<CertificateSigningRequest> for Signing {
@@ -36,6 +41,7 @@ impl Reconciler<CertificateSigningRequest> for Signing {
             signer_name: &spec.signer_name,
             usages: spec.usages.as_deref().unwrap_or_default(),
             expiration_seconds: spec.expiration_seconds,
+            lifetime_max: self.lifetime_max,
         };
         let answered = match self.authority.certify(asked) {
             Ok(certificate) => plan::signed(&request, certificate),

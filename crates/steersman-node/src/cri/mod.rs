@@ -1,7 +1,7 @@
 //! The Container Runtime Interface: what a kubelet asks of containerd, over a unix socket.
 //!
 //! [`wire`] has the messages, [`client`] the calls with a deadline each, [`error`] what can go wrong.
-//! It knows nothing of Pods: who asks what and when is decided in [`runtime`](crate::runtime).
+//! It knows nothing of Pods: who asks what and when is decided in `runtime`.
 
 mod client;
 mod error;

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use steersman::Context;
 use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::plan::{Waiting, described};
@@ -28,8 +27,8 @@ pub(super) struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(pod: &'a Pod, machine: &Machine, ctx: &Context<Pod>) -> Self {
-        let recorder = ctx.recorder().instance(&machine.name);
+    pub(super) fn new(pod: &'a Pod, machine: &Machine, recorder: &Recorder) -> Self {
+        let recorder = recorder.instance(&machine.name);
         let recorder = match &machine.agent {
             Some(agent) => recorder.acting_as(agent),
             None => recorder,

@@ -12,6 +12,7 @@ mod phase;
 mod plan;
 mod reconcile;
 mod removal;
+mod static_pod;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -26,12 +27,13 @@ use steersman::informer::Event;
 use steersman::{Controller, ObjectKey};
 use tokio::sync::watch;
 
-use crate::addresses::Addresses;
 use crate::outages::Outages;
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
-use backoff::Memory;
+use crate::static_pods::is_mirror;
+use crate::static_pods::mirrors::Mirrors;
 use reconcile::PodWorker;
+pub(crate) use static_pod::StaticPods;
 
 /// How many Pods are worked on at the same time.
 const CONCURRENCY: usize = 32;
@@ -42,32 +44,63 @@ pub(crate) type Machines = Arc<HashMap<String, Machine>>;
 /// The Pods of our machines.
 type Known = Arc<Mutex<BTreeSet<ObjectKey>>>;
 
+/// The pod workers of these machines, and who runs their static Pods.
+pub(crate) struct Workers<R> {
+    pub(crate) controller: Controller,
+    pub(crate) static_pods: StaticPods<R>,
+}
+
+/// What wakes pod workers beside Pods.
+pub(crate) struct Signals {
+    /// Scripts have changed.
+    pub(crate) scripts: watch::Receiver<()>,
+    /// Machines that are lost do nothing.
+    pub(crate) outages: Outages,
+}
+
 /// The pod workers of these machines, which look at all their Pods when scripts change or a machine
 /// is back. A machine that is lost does nothing.
 pub(crate) fn controller(
     machines: Machines,
     runtime: impl ContainerRuntime,
-    scripts: watch::Receiver<()>,
-    outages: Outages,
+    signals: Signals,
 ) -> Controller {
-    let ours = Arc::clone(&machines);
+    build(PodWorker::new(machines, runtime), signals, None)
+}
+
+/// The same for machines that have static Pods: Pods that show them are not run.
+pub(crate) fn workers<R: ContainerRuntime>(
+    machines: Machines,
+    runtime: R,
+    signals: Signals,
+) -> Workers<R> {
+    let worker = PodWorker::new(machines, runtime);
+    let mirrors = Mirrors::default();
+    let static_pods = StaticPods::new(worker.clone(), mirrors.clone());
+    Workers { controller: build(worker, signals, Some(mirrors)), static_pods }
+}
+
+fn build<R: ContainerRuntime>(
+    worker: PodWorker<R>,
+    Signals { scripts, outages }: Signals,
+    mirrors: Option<Mirrors>,
+) -> Controller {
+    let ours = Arc::clone(&worker.machines);
     let returns = outages.changes();
-    let bound = Arc::clone(&machines);
-    let changes = runtime.changes();
-    let worker = PodWorker {
-        machines,
-        addresses: Arc::new(Addresses::default()),
-        runtime: Arc::new(runtime),
-        memory: Arc::new(Memory::default()),
-    };
+    let bound = Arc::clone(&worker.machines);
+    let changes = worker.runtime.changes();
     let following = worker.clone();
     let known = Known::default();
     let (woken, returned) = (Arc::clone(&known), Arc::clone(&known));
     let works = move |node: &str| ours.contains_key(node) && outages.since(node).is_none();
+    let shows = mirrors.is_some();
     Controller::of::<Pod>()
         .named("kubelet")
-        .only(move |pod| bound_to(pod).is_some_and(&works))
+        .only(move |pod| !(shows && is_mirror(pod)) && bound_to(pod).is_some_and(&works))
         .observes(move |event| {
+            if mirrors.as_ref().is_some_and(|mirrors| mirrors.take_in(event)) {
+                return;
+            }
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {

@@ -242,7 +242,7 @@ impl Planning<'_> {
     /// Starts a container for the first time here, unless that failed lately.
     fn start(&mut self, name: &str, image: Option<&str>) {
         if !self.waits_for_start(name, image.unwrap_or_default()) {
-            let attempt = self.observed.of(name).map_or(0, |before| before.attempt + 1);
+            let attempt = self.observed.of(name).map_or(0, |it| it.attempt.saturating_add(1));
             self.plan.actions.push(Action::Start(Start { name: name.to_owned(), attempt }));
         }
     }
@@ -262,7 +262,8 @@ impl Planning<'_> {
         }
         let image = image_of(self.spec, name);
         if !self.waits_for_start(name, image) {
-            let start = Start { name: name.clone(), attempt: ended.attempt + 1 };
+            let attempt = ended.attempt.saturating_add(1);
+            let start = Start { name: name.clone(), attempt };
             self.plan.actions.push(Action::Restart(start, finished));
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Preconditions};
-use steersman::{Context, Next, Reconciler, Result, clock};
+use steersman::{Client, Context, Error, Next, Reconciler, Result, clock};
 
 use super::backoff::Memory;
 use super::events::Teller;
@@ -20,6 +20,11 @@ use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, Stat
 
 /// When to look again at what should have ended, if nobody tells before.
 const STILL_RUNS: Duration = Duration::from_secs(1);
+
+/// How often the same may be done in one look: a pull may have ended in between.
+const SAME_MAX: usize = 3;
+/// How much may be done in one look.
+const DONE_MAX: usize = 500;
 
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
@@ -41,6 +46,15 @@ impl<R> Clone for PodWorker<R> {
 }
 
 impl<R: ContainerRuntime> PodWorker<R> {
+    pub(super) fn new(machines: Machines, runtime: R) -> Self {
+        Self {
+            machines,
+            addresses: Arc::new(Addresses::default()),
+            runtime: Arc::new(runtime),
+            memory: Arc::new(Memory::default()),
+        }
+    }
+
     /// Takes in how a Pod of a machine is.
     pub(super) fn follow(&self, pod: &Pod, node: &str) {
         if status::has_ended(pod) {
@@ -61,7 +75,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
 
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
-        let teller = Teller::new(pod, machine, ctx);
+        let teller = Teller::new(pod, machine, ctx.recorder());
         if let Some(why) = self.runtime.evicted(pod) {
             return self.end(pod, &End::Evicted(why), &teller, ctx).await;
         }
@@ -77,14 +91,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.end(pod, &End::DeadlineExceeded, &teller, ctx).await;
         }
-        let (observed, plan) = self.settle(pod, &teller, ctx, now).await?;
+        let (observed, plan) = self.settle(pod, &teller, ctx.live(), now).await?;
         teller.waiting(&plan.waiting);
-        let on_host = on_host(pod);
-        let pod_addresses = match &observed.now.sandbox {
-            Sandbox::Ready(own) if !own.is_empty() && !on_host => own.clone(),
-            _ => given,
-        };
-        let around = Surroundings { pod_addresses, host_addresses: machine.addresses.clone() };
+        let around = surroundings(pod, machine, &observed, given);
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         report(pod, running, ctx);
@@ -94,21 +103,32 @@ impl<R: ContainerRuntime> PodWorker<R> {
     }
 
     /// Does what is to be done until nothing is, and tells how it then is.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         pod: &Pod,
         teller: &Teller<'_>,
-        ctx: &Context<Pod>,
+        client: &Client,
         now: Timestamp,
     ) -> Result<(Observed, Plan)> {
+        let mut done: Vec<Action> = Vec::new();
         loop {
             let observed = self.observe(pod, now).await?;
             let plan = plan(pod, &observed, now);
             if plan.actions.is_empty() {
                 return Ok((observed, plan));
             }
+            // A runtime that does not show what it says it has done is asked again later.
+            let often =
+                |action: &Action| done.iter().filter(|it| *it == action).count() >= SAME_MAX;
+            if done.len() >= DONE_MAX || plan.actions.iter().any(often) {
+                let actions = &plan.actions;
+                return Err(Error::message(format!(
+                    "the container runtime does not show what it has done: {actions:?}"
+                )));
+            }
+            done.extend(plan.actions.iter().cloned());
             for action in &plan.actions {
-                self.act(action, pod, teller, ctx, now).await?;
+                self.act(action, pod, teller, client, now).await?;
             }
         }
     }
@@ -123,13 +143,13 @@ impl<R: ContainerRuntime> PodWorker<R> {
         action: &Action,
         pod: &Pod,
         teller: &Teller<'_>,
-        ctx: &Context<Pod>,
+        client: &Client,
         now: Timestamp,
     ) -> Result<()> {
         match action {
-            Action::Start(start) => self.start(start, pod, teller, ctx, now).await.map(drop),
+            Action::Start(start) => self.start(start, pod, teller, client, now).await.map(drop),
             Action::Restart(start, finished) => {
-                if self.start(start, pod, teller, ctx, now).await? {
+                if self.start(start, pod, teller, client, now).await? {
                     self.memory.restarted(uid_of(pod), &start.name, *finished, now);
                 }
                 Ok(())
@@ -156,11 +176,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
         start: &Start,
         pod: &Pod,
         teller: &Teller<'_>,
-        ctx: &Context<Pod>,
+        client: &Client,
         now: Timestamp,
     ) -> Result<bool> {
         let (uid, name) = (uid_of(pod), &start.name);
-        match self.runtime.start(pod, start, ctx.live(), now).await? {
+        match self.runtime.start(pod, start, client, now).await? {
             Outcome::Started { pulled } => {
                 teller.started(name, pulled);
                 self.memory.started(uid, name);
@@ -192,7 +212,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
 
     /// The addresses that the node gives a Pod, if it has room for it: none if the runtime does, its
     /// own if the Pod uses the node's network.
-    fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
+    pub(super) fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
         if let Some(rejection) = self.runtime.refuses(pod) {
             return Err(rejection);
         }
@@ -231,7 +251,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
         Ok(until.map_or(Next::Settled, |until| Next::After(time_to(until, now))))
     }
 
-    async fn stop(&self, pod: &Pod, teller: &Teller<'_>, now: Timestamp) -> Result<Observed> {
+    pub(super) async fn stop(
+        &self,
+        pod: &Pod,
+        teller: &Teller<'_>,
+        now: Timestamp,
+    ) -> Result<Observed> {
         let observed = self.observe(pod, now).await?;
         if !observed.any_runs() {
             return Ok(observed);
@@ -256,7 +281,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     /// Ends a Pod that is being deleted, then removes it for good.
     async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         if status::has_started(pod) && !status::has_ended(pod) {
-            let teller = Teller::new(pod, machine, ctx);
+            let teller = Teller::new(pod, machine, ctx.recorder());
             return self.end(pod, &End::Told, &teller, ctx).await;
         }
         if let Next::After(rest) = self.clear(pod).await? {
@@ -296,6 +321,20 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
             self.run(&pod, machine, &ctx).await
         }
     }
+}
+
+/// What a Pod finds itself in, that was given these addresses unless its sandbox has others.
+pub(super) fn surroundings(
+    pod: &Pod,
+    machine: &Machine,
+    observed: &Observed,
+    given: Vec<String>,
+) -> Surroundings {
+    let pod_addresses = match &observed.now.sandbox {
+        Sandbox::Ready(own) if !own.is_empty() && !on_host(pod) => own.clone(),
+        _ => given,
+    };
+    Surroundings { pod_addresses, host_addresses: machine.addresses.clone() }
 }
 
 /// Reports how a Pod is, if that is news: what a Pod's own report wakes its worker for is nearly

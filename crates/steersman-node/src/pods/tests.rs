@@ -273,6 +273,27 @@ fn a_container_that_waits_for_its_restart_says_so() {
 }
 
 #[test]
+fn a_container_that_ended_in_a_time_to_come_is_not_waited_for_until_then() {
+    let mut pod = with(pod(), "Always");
+    pod.spec.as_mut().unwrap().init_containers = None;
+    let memory = Memory::default();
+    memory.restarted("u1", "main", at(0), at(0));
+    let planned = |finished: Timestamp| {
+        let mut main = exited("main", 3, 0);
+        main.state = State::Exited { finished, code: 3, reason: "Error".into(), message: None };
+        let observed = Observed { troubles: memory.of("u1"), ..seen([main]) };
+        plan(&pod, &observed, at(6))
+    };
+    // The clock was set back, or the runtime has another: an hour, and more than there is.
+    for finished in [at(3_600), Timestamp::MAX] {
+        let planned = planned(finished);
+        assert!(matches!(planned.actions[..], [Action::Restart(..)]), "{finished}: {planned:?}");
+    }
+    assert!(matches!(planned(Timestamp::MIN).actions[..], [Action::Restart(..)]));
+    assert_eq!(planned(at(7)).until, Some(at(17)), "it ended while somebody looked");
+}
+
+#[test]
 fn an_image_that_cannot_be_pulled_is_tried_again_and_told_of() {
     let mut pod = pod();
     pod.spec.as_mut().unwrap().init_containers = None;

@@ -1,5 +1,7 @@
 //! Client certificates: of this cluster, of another, for somebody else, at another time.
 
+use std::time::Duration;
+
 use http::Request;
 use http_body_util::Full;
 use jiff::Timestamp;
@@ -8,6 +10,8 @@ use serde_json::json;
 use steersman_apiserver::pki::{CertificateRequest, Certified, Pki, SigningError, sign_request};
 
 use super::{Caller, PUBLIC, SELF, Server, exchange};
+
+const YEAR: Duration = Duration::from_hours(365 * 24);
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
@@ -59,6 +63,7 @@ impl Asked<'_> {
             signer_name: self.signer,
             usages: &usages,
             expiration_seconds: self.seconds,
+            lifetime_max: YEAR,
         };
         let now = Timestamp::from_second(self.now).unwrap();
         let certificate = sign_request(&server.identity, asked, now)?;
@@ -192,6 +197,7 @@ async fn signers_sign_only_what_is_theirs() {
         signer_name: CLIENT,
         usages: &["client auth".to_owned()],
         expiration_seconds: None,
+        lifetime_max: YEAR,
     };
     let error = sign_request(&server.identity, asked, Timestamp::UNIX_EPOCH).unwrap_err();
     assert!(error.to_string().contains("PEM block type must be CERTIFICATE REQUEST"), "{error}");

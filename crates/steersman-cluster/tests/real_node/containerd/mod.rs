@@ -5,12 +5,15 @@
 
 pub(crate) mod images;
 mod layout;
+mod room;
 mod tar;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+
+pub(crate) use room::Room;
 
 /// What the tests need on the path, and the package that it is in.
 const NEEDED: [(&str, &str); 5] = [
@@ -37,22 +40,40 @@ pub(crate) struct Containerd {
 /// The containerd of all tests.
 pub(crate) fn shared() -> &'static Containerd {
     static SHARED: OnceLock<Containerd> = OnceLock::new();
-    SHARED.get_or_init(|| Containerd::start(0, None))
+    SHARED.get_or_init(|| Containerd::start(Like::default()))
 }
 
 /// One for a test that would take the images of the others away, with a disk of so many bytes.
 pub(crate) fn with_disk(bytes: u64) -> &'static Containerd {
     static SMALL: OnceLock<Containerd> = OnceLock::new();
-    SMALL.get_or_init(|| Containerd::start(1, Some(bytes)))
+    SMALL.get_or_init(|| Containerd::start(Like { number: 9, disk: Some(bytes), netns: None }))
+}
+
+/// What is particular about one of them.
+#[derive(Clone, Copy, Default)]
+struct Like<'a> {
+    /// Which one in this process.
+    number: u32,
+    /// The size of its disk, if that is in memory.
+    disk: Option<u64>,
+    /// The network namespace that it is in.
+    netns: Option<&'a str>,
 }
 
 impl Containerd {
-    /// The one with this number in this process.
-    fn start(number: u32, disk: Option<u64>) -> Self {
+    /// One of its own for the machine of this number from 1 on, in a network namespace. It lasts until
+    /// this process ends.
+    pub(crate) fn of_machine(number: u32, netns: &str) -> &'static Self {
+        let netns = Some(netns);
+        Box::leak(Box::new(Self::start(Like { number, netns, ..Like::default() })))
+    }
+
+    fn start(Like { number, disk, netns }: Like<'_>) -> Self {
         check();
         let pid = std::process::id();
-        let name = format!("stm{pid:x}{}", ["", "b"][number as usize]);
-        let directory = std::env::temp_dir().join(format!("steersman-containerd-{pid}-{number}"));
+        let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+        let name = format!("stm{pid:x}{suffix}");
+        let directory = std::env::temp_dir().join(format!("steersman-containerd-{pid}{suffix}"));
         for inside in ["cni", "root"] {
             fs::create_dir_all(directory.join(inside)).expect("a directory of our own");
         }
@@ -63,11 +84,12 @@ impl Containerd {
             fs::write(directory.join(file), text).expect("a file of our own");
         };
         write("config.toml", configuration(&directory));
-        write("cni/10-bridge.conflist", network(&directory, &name, 2 * pid + number));
+        write("cni/10-bridge.conflist", network(&directory, &name, &subnet(number)));
         write("parent.sh", include_str!("parent.sh").to_owned());
         let script = Command::new("sh")
             .arg(directory.join("parent.sh"))
             .args([directory.as_os_str(), name.as_ref()])
+            .args(netns)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(fs::File::create(directory.join("parent.log")).expect("a log"))
@@ -105,9 +127,15 @@ impl Containerd {
 
     /// Kills it; it comes back.
     pub(crate) fn kill(&self) {
-        let pid = fs::read_to_string(self.directory.join("pid")).expect("its number");
-        let killed = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
-        assert!(killed.success(), "containerd was not there");
+        for _ in 0..LOOKS {
+            let pid = fs::read_to_string(self.directory.join("pid")).expect("its number");
+            let killed = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
+            if killed.success() {
+                return;
+            }
+            pause(); // somebody else has killed it
+        }
+        panic!("containerd was not there");
     }
 
     /// Runs `ctr` in the namespace of Kubernetes.
@@ -115,7 +143,8 @@ impl Containerd {
         self.try_ctr(arguments).unwrap_or_else(|why| panic!("ctr {arguments:?}: {why}"))
     }
 
-    fn try_ctr(&self, arguments: &[&str]) -> Result<String, String> {
+    /// The same, or why it failed: somebody may have killed containerd.
+    pub(crate) fn try_ctr(&self, arguments: &[&str]) -> Result<String, String> {
         let socket = self.socket().display().to_string();
         let output = Command::new("ctr")
             .args(["--address", &socket, "--namespace", "k8s.io"])
@@ -133,7 +162,7 @@ impl Containerd {
             if self.try_ctr(&["plugins", "ls"]).is_ok_and(|all| all.contains("cri")) {
                 return;
             }
-            let _ = Command::new("sleep").arg("0.1").status();
+            pause();
         }
         let log = fs::read_to_string(self.directory.join("containerd.log")).unwrap_or_default();
         panic!("containerd does not start:\n{log}");
@@ -151,6 +180,11 @@ pub(crate) fn mount_memory(directory: &Path, bytes: u64) {
         .status()
         .expect("mount");
     assert!(mounted.success(), "{} cannot be mounted", directory.display());
+}
+
+/// Waits for a process, which nobody tells of.
+fn pause() {
+    let _ = Command::new("sleep").arg("0.1").status();
 }
 
 /// Fails with what to install.
@@ -197,9 +231,14 @@ conf_dir = "{at}/cni"
     )
 }
 
-/// A bridge of our own, with addresses that no other run on this machine has.
-fn network(directory: &Path, name: &str, number: u32) -> String {
-    let subnet = format!("10.{}.{}.0/24", 200 + number % 50, number / 50 % 250);
+/// The addresses of Pods of a machine, which no other run has.
+pub(crate) fn subnet(number: u32) -> String {
+    let pid = std::process::id();
+    format!("10.{}.{}.0/24", 200 + pid % 50, (pid / 50 + number) % 250)
+}
+
+/// A bridge of our own.
+fn network(directory: &Path, name: &str, subnet: &str) -> String {
     let state = directory.join("addresses");
     serde_json::json!({
         "cniVersion": "0.4.0",

@@ -1,12 +1,14 @@
-# The parent of containerd: parent.sh DIRECTORY NAME
+# The parent of containerd: parent.sh DIRECTORY NAME [NETWORK-NAMESPACE]
 # Keeps it running until whoever started this is gone, then takes away what is left.
 directory=$1
 name=$2
 socket=$directory/containerd.sock
+inside=
+if [ -n "$3" ]; then inside="nsenter --net=/run/netns/$3"; fi
 
 (
     while [ ! -e "$directory/stop" ]; do
-        containerd -c "$directory/config.toml" >>"$directory/containerd.log" 2>&1 &
+        $inside containerd -c "$directory/config.toml" >>"$directory/containerd.log" 2>&1 &
         echo $! >"$directory/pid"
         wait $!
     done
@@ -33,7 +35,7 @@ for network in $networks; do
     umount -l "$network" 2>/dev/null
     rm -f "$network"
 done
-ip link delete "$name" 2>/dev/null
+$inside ip link delete "$name" 2>/dev/null
 grep -o " $directory/[^ ]*" /proc/self/mounts | sort -r | while read -r mount; do
     umount -l "$mount" 2>/dev/null
 done

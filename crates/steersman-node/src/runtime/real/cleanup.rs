@@ -144,11 +144,16 @@ async fn look(shared: &Shared, client: &Client, known: &mut HashSet<String>) -> 
     let fields = Some(format!("spec.nodeName={node}"));
     let pods = client.list::<Pod>(&ListOptions { fields, ..ListOptions::default() }).await?;
     *known = pods.iter().map(|pod| uid_of(pod).to_owned()).collect();
+    known.extend(locked(&shared.kept).iter().cloned());
+    let mut failed = None;
     for uid in there.iter().filter(|uid| !known.contains(*uid)) {
         tracing::info!(uid, "removing what a Pod that is gone has left");
-        remove(shared, uid).await.map_err(Error::from)?;
+        // What is left of one Pod is no reason to leave the others'.
+        if let Err(error) = remove(shared, uid).await {
+            failed = Some(Error::from(error));
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// The uids of all Pods of which there is something on the machine.

@@ -35,7 +35,7 @@ mod start;
 mod stops;
 mod usage;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +46,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::Recorder;
 use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::{ContainerRuntime, Evicted, Observation, Outcome, Start};
 use crate::addresses::Rejection;
@@ -113,10 +114,14 @@ struct Shared {
     started: Timestamp,
     /// The Pods that have not ended, as they were seen last, by uid.
     running: Mutex<HashMap<String, Arc<Pod>>>,
+    /// When all that runs was listed last; at first, when the agent was started.
+    relisted: Mutex<Instant>,
     pulls: Pulls,
     stops: Stops,
     evictions: Evictions,
     seen: Mutex<Seen>,
+    /// The Pods that no API server knows, by uid.
+    kept: Mutex<HashSet<String>>,
     /// Which Pods have given back what they had, by uid.
     wound_down: Mutex<HashMap<String, ()>>,
     wake: mpsc::Sender<ObjectKey>,
@@ -144,6 +149,7 @@ impl Real {
             stops: Stops::default(),
             evictions: Evictions::default(),
             seen: Mutex::default(),
+            kept: Mutex::default(),
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
@@ -162,6 +168,7 @@ impl Real {
             recorder,
             started: clock::now(),
             running: Mutex::default(),
+            relisted: Mutex::new(Instant::now()),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -169,6 +176,16 @@ impl Real {
     /// What the machine is short of.
     pub(crate) fn conditions(&self) -> watch::Receiver<Vec<Condition>> {
         self.shared.evictions.conditions()
+    }
+
+    /// Says which Pods are there that no API server knows of; what is left of others is removed.
+    pub(crate) fn keep(&self, uids: impl IntoIterator<Item = String>) {
+        *locked(&self.shared.kept) = uids.into_iter().collect();
+    }
+
+    /// When all that runs was listed last.
+    pub(crate) fn relisted(&self) -> Instant {
+        *locked(&self.shared.relisted)
     }
 
     /// Notices what changes and takes away what belongs to nobody, for ever.

@@ -1,11 +1,12 @@
 //! What the runtime has of a Pod.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::labels::{CONTAINER_NAME, POD_UID};
+use super::labels::{self, CONTAINER_NAME, POD_UID};
 use super::{Shared, last_words, locked, probing, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{Container as Listed, ContainerState, ContainerStatus};
@@ -31,10 +32,33 @@ impl Parts {
         let cri = &shared.cri;
         let (mut sandboxes, mut containers) =
             futures::try_join!(cri.sandboxes(label), cri.containers(label))?;
+        // A runtime that does not understand the question may tell of others.
+        let own = |labels: &HashMap<String, String>| labels::uid(labels) == Some(uid);
+        sandboxes.retain(|one| own(&one.labels));
+        containers.retain(|one| own(&one.labels));
         let attempt = |sandbox: &PodSandbox| sandbox.metadata.as_ref().map_or(0, |m| m.attempt);
         sandboxes.sort_by_key(|sandbox| std::cmp::Reverse((attempt(sandbox), sandbox.created_at)));
         containers.sort_by_key(|one| std::cmp::Reverse((attempt_of(one), one.created_at)));
         Ok(Self { sandboxes, containers })
+    }
+
+    /// The same with one sandbox that is ready at most: what is in the others is taken away. They were
+    /// made by calls of which nobody heard that they had come to an end.
+    async fn with_one_sandbox(mut self, shared: &Shared) -> Result<Self, CriError> {
+        let ready = |one: &&PodSandbox| one.state == i32::from(PodSandboxState::Ready);
+        let all: Vec<String> =
+            self.sandboxes.iter().filter(ready).map(|it| it.id.clone()).collect();
+        for surplus in all.iter().skip(1) {
+            tracing::warn!(
+                sandbox = surplus,
+                "a Pod has several sandboxes; removing the older one"
+            );
+            shared.cri.stop_sandbox(surplus).await?;
+            shared.cri.remove_sandbox(surplus).await?;
+            self.sandboxes.retain(|one| one.id != *surplus);
+            self.containers.retain(|one| one.pod_sandbox_id != *surplus);
+        }
+        Ok(self)
     }
 
     /// The sandbox that containers are started in.
@@ -70,7 +94,7 @@ pub(super) fn runs(container: &Listed) -> bool {
 
 /// What there is of a Pod.
 pub(super) async fn observe(shared: &Arc<Shared>, pod: &Pod) -> Result<Observation, CriError> {
-    let parts = Parts::of(shared, uid_of(pod)).await?;
+    let parts = Parts::of(shared, uid_of(pod)).await?.with_one_sandbox(shared).await?;
     let current = parts.current();
     let sandbox = match current {
         Some(current) => Sandbox::Ready(addresses(shared, &current.id).await?),

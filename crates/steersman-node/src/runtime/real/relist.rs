@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use steersman::ObjectKey;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::Shared;
 use super::labels::{self, NODE};
+use super::{Shared, locked};
 use crate::cri::CriError;
 
 /// How often.
@@ -28,8 +28,10 @@ pub(super) async fn run(shared: &Shared) {
     let mut away = false;
     loop {
         ticks.tick().await;
+        let begun = Instant::now();
         match list(shared).await {
             Ok(now) => {
+                *locked(&shared.relisted) = begun;
                 if away {
                     tracing::info!("the container runtime answers again");
                 }

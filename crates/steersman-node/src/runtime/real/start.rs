@@ -138,7 +138,7 @@ async fn sandbox(
     let unmade = |error: io::Error| StartError::Sandbox(error.to_string());
     shared.cgroups.make(pod).map_err(unmade)?;
     fs::create_dir_all(&log_directory).map_err(unmade)?;
-    let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old) + 1);
+    let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old).saturating_add(1));
     let config = config::sandbox(pod, &shared.ground, new(attempt));
     let handler = handler(pod, client).await?;
     locked(&shared.wound_down).remove(uid_of(pod));
