@@ -87,12 +87,7 @@ pub(crate) async fn first(cri: &Cri) -> (Health, Sight) {
     (health, sight)
 }
 
-async fn look(
-    cri: &Cri,
-    sight: &mut Sight,
-    relisted: Instant,
-    pressure: &[Condition],
-) -> Health {
+async fn look(cri: &Cri, sight: &mut Sight, relisted: Instant, pressure: &[Condition]) -> Health {
     let (conditions, images) = futures::join!(cri.conditions(), cri.images());
     sight.take_in(conditions, Instant::now());
     let conditions = findings(sight.trouble(relisted, Instant::now()), pressure);
