@@ -42,6 +42,7 @@ struct Scene {
     agent: Running,
     server: JoinHandle<()>,
     directory: PathBuf,
+    cgroup: String,
 }
 
 impl Scene {
@@ -54,19 +55,20 @@ impl Scene {
         let server = tokio::spawn(async move { grpc::serve(&listening, serving).await });
         tokio::task::yield_now().await;
         let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let cgroup = format!("/steersman-lying-{name}-{}", std::process::id());
         let settings = ContainerdNode {
             socket,
             name: Some("lied-to".to_owned()),
             root: directory.join("root"),
             logs: directory.join("logs"),
-            cgroup: format!("/steersman-lying-{name}-{}", std::process::id()),
+            cgroup: cgroup.clone(),
             ..ContainerdNode::default()
         };
         let user = User::known("system:node:lied-to", &["system:nodes"]);
         let node = settings.connect().await.expect("it is honest at first");
         let agent = node.install(Manager::new(cluster.client_as(user))).start();
         let client = cluster.client();
-        let scene = Self { cluster, client, liar, agent, server, directory };
+        let scene = Self { cluster, client, liar, agent, server, directory, cgroup };
         scene.until("the node is ready", async || scene.not_ready().await.is_none()).await;
         scene
     }
@@ -136,6 +138,18 @@ impl Scene {
         self.cluster.stop().await;
         self.server.abort();
         let _ = std::fs::remove_dir_all(&self.directory);
+        remove_cgroups(self.cgroup.trim_start_matches('/'));
+    }
+}
+
+/// Removes a cgroup without anything in it from every hierarchy.
+fn remove_cgroups(name: &str) {
+    let root = std::path::Path::new("/sys/fs/cgroup");
+    let hierarchies = std::fs::read_dir(root).into_iter().flatten().flatten();
+    for hierarchy in hierarchies.map(|entry| entry.path()).chain([root.to_owned()]) {
+        for class in ["besteffort", "burstable", ""] {
+            let _ = std::fs::remove_dir(hierarchy.join(name).join(class));
+        }
     }
 }
 
