@@ -13,6 +13,7 @@ mod go;
 mod housekeeping;
 mod informer;
 mod kubernetes;
+mod node;
 mod policies;
 mod processes;
 mod program;
@@ -83,6 +84,7 @@ const BENCHMARKS: &[Benchmark] = &[
         scheduler::run(&arguments.scheduler, arguments.rollout.upstream.as_ref(), report)
     }),
     ("scale", |arguments, report| scale::run(&arguments.scale, report)),
+    ("node", |_, report| node::run(report)),
     ("housekeeping", |arguments, report| housekeeping::run(&arguments.housekeeping, report)),
 ];
 

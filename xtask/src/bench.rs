@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: builds and runs the benchmarks, optimised.
 
+use crate::containerd;
 use crate::etcd;
 use crate::process::{self, Outcome};
 
@@ -21,6 +22,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         // The others start the program that stands beside them.
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
         process::run(process::cargo().args(program))?;
+    }
+    let named = arguments.first().filter(|name| !name.starts_with('-'));
+    if named.is_none_or(|name| name == "node") {
+        containerd::need()?;
     }
     if arguments.iter().any(|argument| argument == "--upstream") {
         etcd::need()?; // Kubernetes' own programs keep their objects there

@@ -15,9 +15,10 @@ The chores of this repository.
   cargo xtask fuzz [TARGET]... [--seconds N]
                                      look for bytes with which a reader of foreign bytes does
                                      not hold to what it must; needs a C++ compiler
-  cargo xtask soak [sweeps|fuzz|mixed]... [SEEDS] [--minutes N]
+  cargo xtask soak [sweeps|node|fuzz|mixed]... [SEEDS] [--minutes N]
                                      the sweeps over seeds that the tests run briefly, over 2000
-                                     seeds or so many; the fuzzer; 30 minutes of everything at
+                                     seeds or so many; 100 real Pods while their node's agent and
+                                     containerd are killed; the fuzzer; 30 minutes of everything at
                                      once, kills included
   cargo xtask upstream --controller-manager COMMAND --scheduler COMMAND [--kubectl COMMAND]
                                      let Kubernetes' own programs, which you have, work on a

@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: what the tests run briefly, for as long as one likes: sweeps over seeds, the
 //! fuzzer, and a cluster on which everything happens at once.
 
+use crate::containerd;
 use crate::fuzz;
 use crate::process::{self, Outcome};
 
@@ -10,10 +11,12 @@ const SEEDS: &str = "2000";
 const MINUTES: &str = "30";
 /// How many faults there are, about.
 const FAULTS: u32 = 20;
+/// How many Pods are started and stopped while the agent of a real node is killed.
+const PODS: &str = "100";
 /// How long the fuzzer looks at each target.
 const FUZZED: [&str; 2] = ["--seconds", "20"];
 
-/// Runs the parts that are named (`sweeps`, `fuzz`, `mixed`), or all.
+/// Runs the parts that are named (`sweeps`, `node`, `fuzz`, `mixed`), or all.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut seeds = SEEDS;
     let mut minutes = MINUTES;
@@ -22,7 +25,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     while let Some(argument) = rest.next() {
         match argument {
             "--minutes" => minutes = rest.next().ok_or("--minutes of how many?")?,
-            "sweeps" | "fuzz" | "mixed" => parts.push(argument),
+            "sweeps" | "node" | "fuzz" | "mixed" => parts.push(argument),
             number if number.parse::<u32>().is_ok() => seeds = number,
             other => return Err(format!("there is no part `{other}` of the soak")),
         }
@@ -30,6 +33,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let wanted = |part: &str| parts.is_empty() || parts.contains(&part);
     if wanted("sweeps") {
         sweep(seeds)?;
+    }
+    if wanted("node") {
+        kill()?;
     }
     if wanted("fuzz") {
         fuzz::run(&FUZZED.map(str::to_owned))?;
@@ -57,6 +63,16 @@ fn sweep(seeds: &str) -> Outcome {
     // Each of these takes a few seconds.
     let placements = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(FAULTS));
     sweep("steersman-controllers", &placements.to_string(), &["placement"])
+}
+
+/// Kills the agent of a real node and containerd while Pods come and go. `STEERSMAN_SEED` says when.
+fn kill() -> Outcome {
+    containerd::need()?;
+    let test = ["test", "--package", "steersman-cli", "--test", "it", "--locked", "--"];
+    let name = "whenever_the_agent_and_containerd_are_killed";
+    process::run(
+        process::cargo().env("STEERSMAN_PODS", PODS).args(test).args([name, "--nocapture"]),
+    )
 }
 
 /// Load, churn of definitions, watches that come and go, and kills, on the optimised program.

@@ -1,6 +1,7 @@
 //! This machine as a node: `steersman up --runtime` and `steersman node`, on a containerd of the
 //! tests' own.
 
+mod sweep;
 mod two_machines;
 
 use std::fs::File;

@@ -103,8 +103,14 @@ pub(super) async fn observe(shared: &Arc<Shared>, pod: &Pod) -> Result<Observati
     let mut containers = Vec::new();
     for name in names(pod) {
         let mut named = parts.named(name);
-        let Some(newest) = named.next() else { continue };
-        let Some(mut container) = container(shared, pod, newest).await? else { continue };
+        let mut found = None;
+        for one in named.by_ref() {
+            if let Some(container) = container(shared, pod, one).await? {
+                found = Some((one, container));
+                break;
+            }
+        }
+        let Some((newest, mut container)) = found else { continue };
         container.outdated = current.is_none_or(|current| current.id != newest.pod_sandbox_id);
         let address = match &sandbox {
             Sandbox::Ready(own) if !own.is_empty() => &own[0],
@@ -149,6 +155,9 @@ async fn container(
     listed: &Listed,
 ) -> Result<Option<Container>, CriError> {
     let Some(status) = status(shared, pod, listed).await? else { return Ok(None) };
+    if was_cancelled(&status) {
+        return Ok(None);
+    }
     let state = match ContainerState::try_from(listed.state) {
         Ok(ContainerState::Running) => {
             let stopping = shared.stops.is_under_way(&listed.id);
@@ -181,6 +190,12 @@ async fn container(
         failed_probe: None,
         last: None,
     }))
+}
+
+/// Whether a container never ran because whoever started it was gone before it had: an agent that was
+/// killed. What comes in its place has its number.
+fn was_cancelled(status: &ContainerStatus) -> bool {
+    status.reason == "StartError" && status.message.contains("context canceled")
 }
 
 /// Whether a container that ended with this code is started again.

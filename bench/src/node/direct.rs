@@ -1,0 +1,115 @@
+//! The same containers by the runtime alone: a sandbox, a container, its start, and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures::future::try_join_all;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Times;
+use super::containerd::Containerd;
+use super::cri::wire::container as c;
+use super::cri::wire::image::ImageSpec;
+use super::cri::wire::sandbox as s;
+use super::cri::{Cri, CriError};
+
+/// What containers do.
+pub(super) const COMMAND: [&str; 3] = ["sh", "-c", "while true; do sleep 1000; done"];
+/// How many the agent works on at once.
+const CONCURRENCY: usize = 32;
+
+/// Asks the runtime.
+pub(super) struct Direct {
+    cri: Cri,
+    cgroup: String,
+    logs: String,
+    made: AtomicU32,
+}
+
+impl Direct {
+    pub(super) fn new(containerd: &Containerd) -> Result<Self, String> {
+        let cri = Cri::at(&containerd.socket()).map_err(|error| error.to_string())?;
+        let logs = containerd.room("direct").display().to_string();
+        let cgroup = format!("/{}/direct", containerd.name);
+        Ok(Self { cri, cgroup, logs, made: AtomicU32::new(0) })
+    }
+
+    /// How long each of so many took, one after the other.
+    pub(super) async fn one_by_one(&self, count: usize) -> Result<Times, String> {
+        let mut times = Times::new();
+        for _ in 0..count {
+            let begun = Instant::now();
+            let sandbox = self.run().await.map_err(|error| error.to_string())?;
+            times.push(micros(begun));
+            self.end(&sandbox).await.map_err(|error| error.to_string())?;
+        }
+        Ok(times)
+    }
+
+    /// How long each of so many took from when all were asked for, as many at once as the agent would.
+    pub(super) async fn at_once(&self, count: usize) -> Result<Times, String> {
+        let places = Arc::new(Semaphore::new(CONCURRENCY));
+        let begun = Instant::now();
+        let running = (0..count).map(|_| {
+            let places = Arc::clone(&places);
+            async move {
+                let _place = places.acquire().await;
+                let sandbox = self.run().await?;
+                Ok::<_, CriError>((sandbox, micros(begun)))
+            }
+        });
+        let ran = try_join_all(running).await.map_err(|error| error.to_string())?;
+        let ended = ran.iter().map(|(sandbox, _)| self.end(sandbox));
+        try_join_all(ended).await.map_err(|error| error.to_string())?;
+        Ok(ran.into_iter().map(|(_, time)| time).collect())
+    }
+
+    /// Runs a container, and gives its sandbox.
+    async fn run(&self) -> Result<String, CriError> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("direct-{number}");
+        let metadata = s::PodSandboxMetadata {
+            name: name.clone(),
+            uid: name.clone(),
+            namespace: "default".into(),
+            attempt: 0,
+        };
+        let linux = s::LinuxPodSandboxConfig {
+            cgroup_parent: format!("{}/{name}", self.cgroup),
+            ..s::LinuxPodSandboxConfig::default()
+        };
+        let sandbox = s::PodSandboxConfig {
+            metadata: Some(metadata),
+            hostname: name.clone(),
+            log_directory: format!("{}/{name}", self.logs),
+            linux: Some(linux),
+            ..s::PodSandboxConfig::default()
+        };
+        let id = self.cri.run_sandbox(sandbox.clone(), String::new()).await?;
+        let config = c::ContainerConfig {
+            metadata: Some(c::ContainerMetadata { name: "main".into(), attempt: 0 }),
+            image: Some(ImageSpec { image: "localhost/busybox:1".into() }),
+            command: COMMAND.map(str::to_owned).into(),
+            log_path: "main.log".into(),
+            ..c::ContainerConfig::default()
+        };
+        let container = c::CreateContainerRequest {
+            pod_sandbox_id: id.clone(),
+            config: Some(config),
+            sandbox_config: Some(sandbox),
+        };
+        let container = self.cri.create_container(container).await?;
+        self.cri.start_container(&container).await?;
+        Ok(id)
+    }
+
+    async fn end(&self, sandbox: &str) -> Result<(), CriError> {
+        self.cri.stop_sandbox(sandbox).await?;
+        self.cri.remove_sandbox(sandbox).await
+    }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
