@@ -241,7 +241,7 @@ impl<R: ContainerRuntime> Live<R> {
         let Around { worker, .. } = &*self.around;
         let now = clock::now();
         let observed = worker.stop(&self.pod, &self.teller(), now).await?;
-        self.pod.status = Some(status::ending(&self.pod, &observed, End::Told, now));
+        self.pod.status = Some(status::ending(&self.pod, &observed, &End::Told, now));
         if observed.any_runs() || !worker.runtime.wind_down(&self.pod).await? {
             self.show().await?;
             return Ok(false);

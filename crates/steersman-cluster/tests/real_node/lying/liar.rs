@@ -352,7 +352,7 @@ fn status() -> StatusResponse {
         message: String::new(),
     };
     let conditions = vec![condition("RuntimeReady"), condition("NetworkReady")];
-    StatusResponse { status: Some(RuntimeStatus { conditions }) }
+    StatusResponse { status: Some(RuntimeStatus { conditions }), ..StatusResponse::default() }
 }
 
 fn image() -> i::Image {

@@ -249,7 +249,7 @@ mod tests {
     fn a_pod_that_has_ended_is_not_needed() {
         let state = |phase: &str| {
             let pod = serde_json::json!({"status": {"phase": phase}});
-            super::state(&serde_json::from_value(pod).unwrap())
+            state(&serde_json::from_value(pod).unwrap())
         };
         assert_eq!(state("Running"), PodState::Needed);
         assert_eq!(state("Pending"), PodState::Needed);
