@@ -18,6 +18,7 @@ use crate::informer::steersman::Steersman;
 use crate::informer::subject;
 use crate::processes::wire::figure;
 use crate::processes::{self, server};
+use crate::study;
 
 /// What the process is told to be.
 #[derive(Parser)]
@@ -34,6 +35,8 @@ enum Role {
     Informer { system: System, kubeconfig: PathBuf, updates: usize },
     /// A work queue.
     Queue { operations: usize, delayed: usize },
+    /// The controller of the study.
+    Study { kubeconfig: PathBuf, shards: usize, most: usize },
     /// A plain map of Pods, to compare reads with.
     Map { pods: usize },
 }
@@ -75,6 +78,9 @@ async fn act(role: Role) -> Result<(), String> {
         },
         Role::Queue { operations, delayed } => {
             queue::measure::<WorkQueue<queue::Key>>(Size { operations, delayed }).await
+        }
+        Role::Study { kubeconfig, shards, most } => {
+            study::subject::run(&kubeconfig, shards, most).await
         }
         Role::Map { pods } => map(pods),
     }

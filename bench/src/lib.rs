@@ -21,6 +21,7 @@ mod rollout;
 mod scale;
 mod scheduler;
 mod start;
+mod study;
 mod up;
 
 use std::process::ExitCode;
@@ -52,6 +53,11 @@ struct Arguments {
     scheduler: scheduler::Extent,
     #[command(flatten)]
     scale: scale::Extent,
+    /// scale: how many nodes and Pods there are, such as 1000:10000; study: how many AppServices.
+    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
+    sizes: Vec<String>,
+    #[command(flatten)]
+    study: study::Extent,
 }
 
 impl Arguments {
@@ -83,10 +89,14 @@ const BENCHMARKS: &[Benchmark] = &[
     ("scheduler", |arguments, report| {
         scheduler::run(&arguments.scheduler, arguments.rollout.upstream.as_ref(), report)
     }),
-    ("scale", |arguments, report| scale::run(&arguments.scale, report)),
+    ("scale", |arguments, report| scale::run(&arguments.scale, &arguments.sizes, report)),
     ("node", |_, report| node::run(report)),
     ("housekeeping", |arguments, report| housekeeping::run(&arguments.housekeeping, report)),
+    ("study", |arguments, report| study::run(&arguments.study, &arguments.sizes, report)),
 ];
+
+/// The benchmarks that run only if they are named: they take hours, and write more than figures.
+const ONLY_BY_NAME: [&str; 1] = ["study"];
 
 /// Runs what the command line names.
 pub fn run() -> ExitCode {
@@ -99,7 +109,10 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let chosen: Vec<&Benchmark> = BENCHMARKS
         .iter()
-        .filter(|(name, _)| arguments.name.as_deref().is_none_or(|wanted| wanted == *name))
+        .filter(|(name, _)| match arguments.name.as_deref() {
+            Some(wanted) => wanted == *name,
+            None => !ONLY_BY_NAME.contains(name),
+        })
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();

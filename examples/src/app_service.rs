@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use steersman::controller::Builder;
 use steersman::manifests::Manifests;
 use steersman::prelude::*;
 
@@ -49,7 +50,14 @@ async fn reconcile(app: Arc<AppService>, ctx: Context<AppService>) -> Result<Nex
 
 /// The controller of AppServices.
 pub fn app_services() -> Controller {
-    Controller::of::<AppService>().owns::<Deployment>().reconcile(reconcile)
+    app_services_with(|builder| builder)
+}
+
+/// The same with what somebody adds who has many of them: workers, or shards.
+pub fn app_services_with(
+    adjust: impl FnOnce(Builder<AppService>) -> Builder<AppService>,
+) -> Controller {
+    adjust(Controller::of::<AppService>().owns::<Deployment>()).reconcile(reconcile)
 }
 
 /// What a cluster must have before.

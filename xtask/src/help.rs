@@ -28,8 +28,10 @@ The chores of this repository.
                                      --quick, --rounds N, --system NAME, --part PART
                                      (puts, watch, large, pods) and --directory PATH, rollout
                                      --rounds N and --upstream DIR, where Kubernetes' programs are,
-                                     housekeeping --cascade N, --service-pods N and
-                                     --idle-pods N
+                                     housekeeping --cascade N, --service-pods N, --lost-pods N
+                                     and --idle-pods N, scale --sizes NODES:PODS,...; study,
+                                     which is not among all, writes docs/scale.md and takes
+                                     --sizes N,..., --shards N,... and --docs DIR
   cargo xtask compare --server URL --token T [--only PATTERN] [--report FILE] [--show N]
                                      send the same requests to a real kube-apiserver and to
                                      ours and print where they differ; --ours URL

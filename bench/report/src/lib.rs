@@ -1,6 +1,8 @@
 //! Results, as tables for people or as JSON lines for programs.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
+use std::time::Duration;
+
 use serde_json::json;
 
 /// Collects and prints the results of one benchmark as they come.
@@ -164,8 +166,18 @@ pub const fn higher(
 
 /// The value below which this share of sorted nanoseconds lies, in milliseconds.
 pub fn percentile(sorted: &[u64], share: f64) -> f64 {
+    at_share(sorted, share).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e6)
+}
+
+/// The same of times, which it sorts.
+pub fn percentile_of(times: &mut [Duration], share: f64) -> f64 {
+    times.sort_unstable();
+    at_share(times, share).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
+}
+
+fn at_share<T>(sorted: &[T], share: f64) -> Option<&T> {
     let at = (sorted.len().saturating_sub(1)) as f64 * share;
-    sorted.get(at.round() as usize).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e6)
+    sorted.get(at.round() as usize)
 }
 
 /// The middle one of several measurements.
@@ -210,5 +222,7 @@ mod tests {
         assert_eq!(percentile(&sorted, 0.5), 50.0);
         assert_eq!(percentile(&sorted, 0.99), 99.0);
         assert!(percentile(&[], 0.5).is_nan());
+        let mut times: Vec<Duration> = (0..=100).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentile_of(&mut times, 0.99), 99.0);
     }
 }

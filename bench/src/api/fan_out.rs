@@ -7,9 +7,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::measured::{Figures, percentile};
+use super::measured::Figures;
 use super::requests;
 use super::target::{Stream, Target};
+use crate::report::percentile_of;
 
 const ROUNDS: usize = 200;
 /// A watcher that hears nothing for so long has lost something.
@@ -52,8 +53,8 @@ async fn measure(
         let both = timeout(PATIENCE, async { tokio::try_join!(write, arrivals) });
         both.await.map_err(|_| "a watcher missed an event")??;
     }
-    figures.insert(p50, percentile(&mut times, 0.5));
-    figures.insert(p99, percentile(&mut times, 0.99));
+    figures.insert(p50, percentile_of(&mut times, 0.5));
+    figures.insert(p99, percentile_of(&mut times, 0.99));
     Ok(())
 }
 

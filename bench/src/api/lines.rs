@@ -7,9 +7,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::measured::{Figures, percentile};
+use super::measured::Figures;
 use super::requests::{self, Call};
 use super::target::Target;
+use crate::report::percentile_of;
 
 const CONCURRENCY: usize = 16;
 const LISTS: usize = 20;
@@ -85,7 +86,7 @@ impl Load<'_> {
             times.extend(client.map_err(|error| error.to_string())??);
         }
         self.figures.insert(rate, objects as f64 / start.elapsed().as_secs_f64());
-        self.figures.insert(p99, percentile(&mut times, 0.99));
+        self.figures.insert(p99, percentile_of(&mut times, 0.99));
         Ok(())
     }
 
@@ -98,8 +99,8 @@ impl Load<'_> {
             connection.ask(requests::list()).await?;
             times.push(begun.elapsed());
         }
-        self.figures.insert("list of all", percentile(&mut times, 0.5));
-        self.figures.insert("list of all, p99", percentile(&mut times, 0.99));
+        self.figures.insert("list of all", percentile_of(&mut times, 0.5));
+        self.figures.insert("list of all, p99", percentile_of(&mut times, 0.99));
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! What is measured, in the order of the report, with the goal against each rival.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Figures by the name of their metric.
 pub(super) type Figures = BTreeMap<&'static str, f64>;
@@ -52,11 +51,3 @@ pub(super) const METRICS: &[Metric] = metrics! {
     "500 watchers, p99"     "ms" less    TENFOLD
     "resident, loaded"      "MB" less    TENFOLD
 };
-
-/// The latency that this part of the calls stayed below, in milliseconds.
-pub(super) fn percentile(times: &mut [Duration], part: f64) -> f64 {
-    times.sort_unstable();
-    let index = (times.len() as f64 * part) as usize;
-    let time = times.get(index.min(times.len().saturating_sub(1)));
-    time.map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
-}

@@ -181,7 +181,7 @@ async fn measure(system: &str, go: Option<&PathBuf>, run: &Run) -> Result<Figure
                 let rate = run.objects as f64 / seconds;
                 figures.push(("event_reconciles_per_second".to_owned(), rate));
             }
-            Line::Heard { .. } | Line::Serving { .. } | Line::Begun { .. } => {}
+            Line::Heard { .. } | Line::Serving { .. } | Line::Begun { .. } | Line::Figures(_) => {}
         }
     }
     Ok(figures)

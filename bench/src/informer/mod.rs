@@ -141,7 +141,7 @@ async fn informer(system: &System, extent: &Extent) -> Result<Figures, String> {
                 let seconds = at.saturating_sub(begun) as f64 / 1e9;
                 figures.push(("updates_per_second".to_owned(), extent.updates() as f64 / seconds));
             }
-            Line::Heard { .. } | Line::Serving { .. } | Line::Begun { .. } => {}
+            Line::Heard { .. } | Line::Serving { .. } | Line::Begun { .. } | Line::Figures(_) => {}
         }
     }
     let pods = figures.iter().find(|(metric, _)| metric == "pods").map(|(_, value)| *value);

@@ -6,7 +6,15 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// A client that speaks HTTPS to the server of a kubeconfig.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<kube::Client, String> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
+    connect(Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?).await
+}
+
+/// The same for a kubeconfig that is not in a file.
+pub(crate) async fn client_of(kubeconfig: &str) -> Result<kube::Client, String> {
+    connect(Kubeconfig::from_yaml(kubeconfig).map_err(|error| error.to_string())?).await
+}
+
+async fn connect(kubeconfig: Kubeconfig) -> Result<kube::Client, String> {
     let options = KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let config = config.map_err(|error| error.to_string())?;

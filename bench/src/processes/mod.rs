@@ -9,11 +9,13 @@ pub(crate) mod talk;
 pub(crate) mod usage;
 pub(crate) mod wire;
 
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tokio::process::Command;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
 use talk::Process;
 use wire::Line;
@@ -24,6 +26,19 @@ pub(crate) fn ourselves(arguments: &[String]) -> Result<Command, String> {
     let mut command = Command::new(program);
     command.arg("child").args(arguments);
     Ok(command)
+}
+
+/// The commands that a process is given: the lines of standard input, which only a thread can read.
+pub(crate) fn lines() -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if send.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
 }
 
 /// Runs what a process has to do.

@@ -1,11 +1,11 @@
 //! The server's process: serves objects, and writes many of them at once when told to.
 
-use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
 use steersman_bench_server::{Objects, Server};
 
+use super::lines;
 use super::wire::{Line, Phase, nanoseconds, tell};
 
 /// Serves until standard input ends. Each line there is a phase and a number of objects to
@@ -13,8 +13,9 @@ use super::wire::{Line, Phase, nanoseconds, tell};
 pub(crate) async fn run(kubeconfig: &Path, objects: Objects) -> Result<(), String> {
     let server = Server::start(Arc::new(steersman::clock::now), objects, kubeconfig).await?;
     tell(&Line::Serving { kubeconfig: kubeconfig.display().to_string() })?;
-    let mut commands = commands();
-    while let Some((phase, count)) = commands.recv().await {
+    let mut commands = lines();
+    while let Some(line) = commands.recv().await {
+        let Some((phase, count)) = command(&line) else { continue };
         // Everything else is done before the first write.
         let writes = server.prepare(count, &phase.mark(nanoseconds())).await?;
         let begun = nanoseconds();
@@ -22,20 +23,6 @@ pub(crate) async fn run(kubeconfig: &Path, objects: Objects) -> Result<(), Strin
         tell(&Line::Begun { at: begun })?;
     }
     Ok(())
-}
-
-/// The commands from standard input, which can only be read by a thread.
-fn commands() -> tokio::sync::mpsc::Receiver<(Phase, usize)> {
-    let (send, receive) = tokio::sync::mpsc::channel(1);
-    std::thread::spawn(move || {
-        let lines = std::io::stdin().lock().lines().map_while(Result::ok);
-        for command in lines.filter_map(|line| command(&line)) {
-            if send.blocking_send(command).is_err() {
-                return;
-            }
-        }
-    });
-    receive
 }
 
 fn command(line: &str) -> Option<(Phase, usize)> {

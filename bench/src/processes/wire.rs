@@ -4,9 +4,11 @@
 //! server takes one command a line and answers each with a [`Line`]. Times are nanoseconds of
 //! the system's clock, the only one that all processes on a machine share.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,6 +21,8 @@ pub(crate) enum Line {
         /// How much.
         value: f64,
     },
+    /// What the subject has measured so far.
+    Figures(BTreeMap<String, f64>),
     /// The subject is ready to hear of a phase; the benchmark makes the writes.
     Await(Phase),
     /// The subject has heard of every write of a phase.

@@ -40,6 +40,11 @@ impl User {
         connect::client(kubeconfig).await.map(Self)
     }
 
+    /// The user of a kubeconfig that is not in a file.
+    pub(crate) async fn of_text(kubeconfig: &str) -> Result<Self, String> {
+        connect::client_of(kubeconfig).await.map(Self)
+    }
+
     async fn ask(
         &self,
         method: Method,

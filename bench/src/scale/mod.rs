@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::program::Program;
-use crate::report::{Figure, Report};
+use crate::report::{Figure, Report, percentile_of};
 use crate::rollout::user::{Followed, User};
 
 const NODES: &str = "/api/v1/nodes";
@@ -29,12 +29,9 @@ const ASKED_EVERY: Duration = Duration::from_millis(20);
 /// How often it is looked whether all is gone.
 const LOOKED_EVERY: Duration = Duration::from_millis(100);
 
-/// How much the benchmark `scale` measures.
+/// How much the benchmark `scale` measures, besides the sizes.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Extent {
-    /// scale: how many nodes and Pods there are, as often as wished.
-    #[arg(long, value_name = "NODES:PODS", default_values = ["1000:10000", "5000:50000"])]
-    sizes: Vec<Size>,
     /// scale: let a day pass on virtual time instead, and say how long it really took.
     #[arg(long = "virtual")]
     is_virtual: bool,
@@ -58,14 +55,22 @@ impl std::str::FromStr for Size {
     }
 }
 
-/// Runs the benchmark.
-pub(crate) fn run(extent: &Extent, report: &mut Report) -> Result<(), String> {
+/// What is measured unless somebody says otherwise.
+const SIZES: [Size; 2] = [Size { nodes: 1_000, pods: 10_000 }, Size { nodes: 5_000, pods: 50_000 }];
+
+/// Runs the benchmark with these sizes.
+pub(crate) fn run(extent: &Extent, sizes: &[String], report: &mut Report) -> Result<(), String> {
+    let mut sizes: Vec<Size> =
+        sizes.iter().map(|size| size.parse::<Size>()).collect::<Result<_, _>>()?;
+    if sizes.is_empty() {
+        sizes = SIZES.into();
+    }
     if extent.is_virtual {
-        return virtual_day::run(&extent.sizes, report);
+        return virtual_day::run(&sizes, report);
     }
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut per_pod = Vec::new();
-    for size in &extent.sizes {
+    for size in &sizes {
         per_pod.push((size.pods, runtime.block_on(one(*size, report))?));
     }
     if let ([(few, first), .., (many, last)], true) = (&per_pod[..], per_pod.len() > 1) {
@@ -195,7 +200,7 @@ async fn meanwhile<T>(user: &User, work: impl Future<Output = T>) -> Result<(T, 
         loop {
             let begun = Instant::now();
             user.get("/api/v1/namespaces/default").await?;
-            times.borrow_mut().push(begun.elapsed().as_secs_f64() * 1000.0);
+            times.borrow_mut().push(begun.elapsed());
             tokio::time::sleep(ASKED_EVERY).await;
         }
         #[expect(unreachable_code, reason = "says what an error is")]
@@ -205,8 +210,5 @@ async fn meanwhile<T>(user: &User, work: impl Future<Output = T>) -> Result<(T, 
         done = work => done,
         failed = asking => return Err(failed.err().unwrap_or_default()),
     };
-    let mut times = times.take();
-    times.sort_by(f64::total_cmp);
-    let at = times.len().saturating_sub(1) * 99 / 100;
-    Ok((done, times.get(at).copied().unwrap_or_default()))
+    Ok((done, percentile_of(&mut times.take(), 0.99)))
 }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::kubernetes::Kubernetes;
 use crate::program::Program;
-use crate::report::{Figure, Report};
+use crate::report::{Figure, Report, percentile_of};
 use crate::rollout::user::User;
 use workloads::{IMPORTANT, WORKLOADS, Workload, hopeless, node};
 
@@ -215,11 +215,10 @@ async fn alone(nodes: usize, report: &mut Report) -> Result<(), String> {
     let mut times = Vec::new();
     for number in 0..ALONE {
         let took = schedule(&user, std::iter::once(pod(number)), 1, 0).await?;
-        times.push(took.as_secs_f64() * 1000.0);
+        times.push(took);
     }
-    times.sort_by(f64::total_cmp);
-    for (metric, at) in [("one Pod alone, p50", 0.5), ("  p99", 0.99)] {
-        let value = times[((times.len() - 1) as f64 * at) as usize];
+    for (metric, share) in [("one Pod alone, p50", 0.5), ("  p99", 0.99)] {
+        let value = percentile_of(&mut times, share);
         report.figure(&Figure { metric, value, unit: "ms", goal: "" });
     }
     Ok(())

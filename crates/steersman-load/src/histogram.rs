@@ -7,7 +7,7 @@ const PARTS: u64 = 64;
 
 /// How often which time was measured.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     /// By [`place`]; as long as the longest time needs.
     counts: Vec<u64>,
     count: u64,
@@ -15,7 +15,8 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn record(&mut self, time: Duration) {
+    /// Counts a time.
+    pub fn record(&mut self, time: Duration) {
         let place = place(micros(time));
         if self.counts.len() <= place {
             self.counts.resize(place + 1, 0);
@@ -25,12 +26,13 @@ impl Histogram {
         self.longest = self.longest.max(time);
     }
 
-    pub(crate) fn longest(&self) -> Duration {
+    /// The longest of all.
+    pub fn longest(&self) -> Duration {
         self.longest
     }
 
     /// The time that this part of all did not exceed.
-    pub(crate) fn quantile(&self, part: f64) -> Duration {
+    pub fn quantile(&self, part: f64) -> Duration {
         let rank = ((self.count as f64 * part).ceil() as u64).max(1);
         let mut passed = 0;
         for (place, count) in self.counts.iter().enumerate() {

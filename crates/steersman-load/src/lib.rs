@@ -35,6 +35,7 @@ mod histogram;
 mod html;
 mod observer;
 mod pace;
+pub mod plot;
 mod population;
 mod readiness;
 mod recorder;
@@ -48,6 +49,7 @@ mod template;
 mod watchers;
 
 pub use error::LoadError;
+pub use histogram::Histogram;
 pub use report::{Gauges, Operation, Phase, Point, Report};
 pub use run::{Load, Progress};
 pub use scenario::{Activity, ConfigMaps, Deployments, InvalidScenario, Objects, Ready, Scenario};

@@ -10,8 +10,8 @@ use syn::punctuated::Punctuated;
 use syn::{Expr, ExprLit, FnArg, ItemFn, Lit, Meta, Token, parse_macro_input};
 
 /// The settings that a test may name; `anywhere` alone needs no value.
-const SETTINGS: [&str; 7] =
-    ["nodes", "termination", "controllers", "which", "seed", "limit", "anywhere"];
+const SETTINGS: [&str; 8] =
+    ["nodes", "termination", "controllers", "which", "runtime_config", "seed", "limit", "anywhere"];
 
 /// Runs an async test with a whole cluster inside, on virtual time.
 ///

@@ -47,6 +47,7 @@ mod namespaces;
 mod negotiation;
 mod node_restriction;
 mod on_demand;
+mod on_request;
 mod openapi;
 mod orderly_end;
 mod parts;

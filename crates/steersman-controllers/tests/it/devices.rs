@@ -29,7 +29,7 @@ fn template(name: &str) -> ResourceClaimTemplate {
     }))
 }
 
-fn claim(name: &str) -> ResourceClaim {
+pub(crate) fn claim(name: &str) -> ResourceClaim {
     object(json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
         "metadata": {"name": name, "namespace": "default"}, "spec": requests(),
@@ -151,7 +151,7 @@ async fn a_shared_claim_is_deallocated_when_the_last_pod_is_gone(cluster: Cluste
 }
 
 /// The devices of the pool `pool`, of which `a` has these taints.
-fn slice(taints: &Value) -> ResourceSlice {
+pub(crate) fn slice(taints: &Value) -> ResourceSlice {
     object(json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "slice"},
         "spec": {"driver": "gpu.example.com", "nodeName": "node-0",
@@ -171,7 +171,7 @@ async fn taint(cluster: &Cluster, taints: &Value) -> Result<ResourceSlice> {
 }
 
 /// A Pod that uses the device `a` and tolerates that it is broken as said.
-async fn runs(cluster: &Cluster, name: &str, tolerations: &Value) -> Result<()> {
+pub(crate) async fn runs(cluster: &Cluster, name: &str, tolerations: &Value) -> Result<()> {
     cluster.client().create(&claim(name)).await?;
     allocate(cluster, name, tolerations).await?;
     let own = json!([{"name": "gpu", "resourceClaimName": name}]);

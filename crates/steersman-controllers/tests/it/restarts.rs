@@ -24,6 +24,14 @@ pub(crate) fn built_in(name: &'static str) -> impl Fn() -> Controller {
     }
 }
 
+/// The same of a cluster that serves all that Kubernetes serves on request only.
+pub(crate) fn built_in_serving_all(name: &'static str) -> impl Fn() -> Controller {
+    move || {
+        let mut all = steersman_controllers::all_serving(&|_, _| true).into_iter();
+        all.find(|controller| controller.name() == name).expect("it is built in")
+    }
+}
+
 fn workload(kind: &str, spec: &Value) -> Value {
     let mut workload = json!({
         "apiVersion": "apps/v1",

@@ -1,8 +1,6 @@
-//! Lines over time, as SVG.
+//! Lines over time, or over whatever else grows, as SVG.
 
 use std::fmt::Write as _;
-
-use super::escaped;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 280.0;
@@ -17,38 +15,95 @@ const COLOURS: [&str; 12] = [
     "#8c564b", "#1b1b1b", "#bcbd22", "#e7298a",
 ];
 
+/// How the texts of a picture that stands alone look.
+const STYLE: &str = "text { font: 12px system-ui, sans-serif; fill: #5a6b7b } \
+                     .title { font-size: 15px; font-weight: 600; fill: #1c2733 }";
+/// How wide a letter of a legend is, about.
+const LETTER: f64 = 7.0;
+
 /// Lines over the same time.
-pub(super) struct Plot<'a> {
-    pub(super) title: &'a str,
-    pub(super) unit: &'a str,
-    pub(super) lines: Vec<Line>,
+pub struct Plot<'a> {
+    /// What it shows.
+    pub title: &'a str,
+    /// In which unit.
+    pub unit: &'a str,
+    /// Over what: the unit of what grows to the right.
+    pub across: &'a str,
+    /// The lines.
+    pub lines: Vec<Line>,
     /// What was done when.
-    pub(super) bands: &'a [Band<'a>],
+    pub bands: &'a [Band<'a>],
 }
 
 /// One line; lines of one name have one colour.
-#[derive(Clone)]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) dashed: bool,
-    /// Seconds and values.
-    pub(super) points: Vec<(f64, f64)>,
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What it is of.
+    pub name: String,
+    /// Whether it belongs to another of the same name.
+    pub dashed: bool,
+    /// Seconds, or what else grows to the right, and values.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A span of time with a name.
-pub(super) struct Band<'a> {
-    pub(super) name: &'a str,
-    pub(super) begin: f64,
-    pub(super) end: f64,
+pub struct Band<'a> {
+    /// What was done.
+    pub name: &'a str,
+    /// From when.
+    pub begin: f64,
+    /// Until when.
+    pub end: f64,
 }
 
 impl Plot<'_> {
-    /// The plot under its title; nothing if there is nothing to show.
-    pub(super) fn draw(&self) -> String {
+    /// The plot under its title, as a part of a page; nothing if there is nothing to show.
+    pub(crate) fn draw(&self) -> String {
+        let Some(drawn) = self.drawn() else { return String::new() };
+        let title = escaped(self.title);
+        format!(
+            "<h2>{title}</h2>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+             aria-label=\"{title}\">\n{drawn}</svg>\n{}",
+            self.legend()
+        )
+    }
+
+    /// The plot with its title and legend as a picture that stands alone; `None` if there is nothing to
+    /// show.
+    pub fn svg(&self) -> Option<String> {
+        const HEAD: f64 = 24.0;
+        const FOOT: f64 = 24.0;
+        let drawn = self.drawn()?;
+        let height = HEAD + HEIGHT + FOOT;
+        let mut text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\">\n\
+             <style>{STYLE}</style>\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n\
+             <text class=\"title\" x=\"8\" y=\"17\">{}</text>\n\
+             <g transform=\"translate(0 {HEAD})\">\n{drawn}</g>\n",
+            escaped(self.title)
+        );
+        let (mut x, y) = (LEFT, height - 8.0);
+        for line in self.named_lines() {
+            let (colour, name) = (self.colour(line), escaped(&line.name));
+            let _ = writeln!(
+                text,
+                "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
+                 <text x=\"{:.0}\" y=\"{y:.0}\">{name}</text>",
+                y - 9.0,
+                x + 15.0
+            );
+            x += 35.0 + LETTER * line.name.len() as f64;
+        }
+        text.push_str("</svg>\n");
+        Some(text)
+    }
+
+    /// Everything within the frame; nothing if there is nothing to show.
+    fn drawn(&self) -> Option<String> {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let last = points().map(|point| point.0).fold(0.0, f64::max);
         if points().next().is_none() || last <= 0.0 {
-            return String::new();
+            return None;
         }
         let ends = self.bands.iter().map(|band| band.end);
         let across = Scale { to: ends.fold(last, f64::max), length: WIDTH - LEFT - RIGHT };
@@ -56,20 +111,19 @@ impl Plot<'_> {
         let step = round_step(highest / 4.0);
         let up =
             Scale { to: (highest / step).ceil().max(1.0) * step, length: HEIGHT - TOP - BOTTOM };
-        let mut text = format!(
-            "<h2>{}</h2>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
-            escaped(self.title),
-            escaped(self.title)
-        );
+        let mut text = String::new();
         self.draw_bands(&mut text, &across);
         self.draw_grid(&mut text, &up, step);
-        draw_seconds(&mut text, &across);
+        self.draw_across(&mut text, &across);
         for line in self.lines.iter().filter(|line| !line.points.is_empty()) {
             draw_line(&mut text, line, &across, &up, self.colour(line));
         }
-        text.push_str("</svg>\n");
-        text.push_str(&self.legend());
-        text
+        Some(text)
+    }
+
+    /// The lines that a legend names.
+    fn named_lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| !line.dashed && !line.points.is_empty())
     }
 
     fn draw_bands(&self, text: &mut String, across: &Scale) {
@@ -120,13 +174,34 @@ impl Plot<'_> {
 
     fn legend(&self) -> String {
         let mut text = "<p class=\"about\">".to_owned();
-        for line in self.lines.iter().filter(|line| !line.dashed && !line.points.is_empty()) {
+        for line in self.named_lines() {
             let colour = self.colour(line);
             let name = escaped(&line.name);
             let _ = write!(text, "<span style=\"color:{colour}\">&#9632;</span> {name} &nbsp; ");
         }
         text + "</p>\n"
     }
+
+    fn draw_across(&self, text: &mut String, across: &Scale) {
+        let unit = escaped(self.across);
+        let step = round_step(across.to / 8.0);
+        let mut at = 0.0;
+        while at <= across.to {
+            let x = LEFT + across.at(at);
+            let y = HEIGHT - 6.0;
+            let number = number(at, step);
+            let _ = writeln!(
+                text,
+                "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{number} {unit}</text>"
+            );
+            at += step;
+        }
+    }
+}
+
+/// A text as HTML and XML have it.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// From values to places.
@@ -158,19 +233,6 @@ fn draw_line(text: &mut String, line: &Line, across: &Scale, up: &Scale, colour:
     );
 }
 
-fn draw_seconds(text: &mut String, across: &Scale) {
-    let step = round_step(across.to / 8.0);
-    let mut second = 0.0;
-    while second <= across.to {
-        let x = LEFT + across.at(second);
-        let y = HEIGHT - 6.0;
-        let number = number(second, step);
-        let _ =
-            writeln!(text, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{number} s</text>");
-        second += step;
-    }
-}
-
 /// The least of 1, 2, 5, 10, 20, … and their tenths that is not less.
 fn round_step(least: f64) -> f64 {
     if least <= 0.0 || !least.is_finite() {
@@ -189,7 +251,7 @@ fn number(value: f64, step: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Band, Line, Plot, number, round_step};
+    use super::{Band, Line, Plot, escaped, number, round_step};
 
     #[test]
     fn steps_are_round() {
@@ -221,17 +283,31 @@ mod tests {
         };
         let bands = [Band { name: "load", begin: 0.0, end: 10.0 }];
         let lines = vec![line("get", false), line("get", true)];
-        let drawn = Plot { title: "A < B", unit: "ms", lines, bands: &bands }.draw();
+        let plot = Plot { title: "A < B", unit: "ms", across: "s", lines, bands: &bands };
+        let drawn = plot.draw();
         assert!(drawn.contains("64.0,256.0 948.0,26.0"), "{drawn}");
         assert!(
             drawn.contains("<h2>A &lt; B</h2>")
                 && drawn.contains("40 ms")
                 && drawn.contains("stroke-dasharray")
         );
+        let alone = plot.svg().expect("there is something to show");
+        assert!(alone.starts_with("<svg xmlns="), "{alone}");
+        assert!(
+            alone.contains("64.0,256.0 948.0,26.0") && alone.contains("10 s</text>"),
+            "{alone}"
+        );
+        assert_eq!(alone.matches(">get</text>").count(), 1, "it is named once: {alone}");
+    }
+
+    #[test]
+    fn no_text_becomes_markup() {
+        assert_eq!(escaped("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 
     #[test]
     fn without_points_there_is_no_plot() {
-        assert_eq!(Plot { title: "a", unit: "", lines: Vec::new(), bands: &[] }.draw(), "");
+        let plot = Plot { title: "a", unit: "", across: "s", lines: Vec::new(), bands: &[] };
+        assert_eq!((plot.draw(), plot.svg()), (String::new(), None));
     }
 }

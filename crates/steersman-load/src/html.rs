@@ -1,11 +1,8 @@
 //! A run as a page: tables and plots in one file that needs nothing else.
 
-mod plot;
-
 use std::fmt::Write as _;
 
-use plot::{Band, Line, Plot};
-
+use crate::plot::{Band, Line, Plot, escaped};
 use crate::report::{Gauges, Operation, Phase, Point, Report};
 
 /// How the page looks.
@@ -119,7 +116,7 @@ fn pair(value: f64, other: Option<f64>) -> String {
 fn plots(report: &Report, beside: Option<&Report>) -> String {
     let both = Both { report, beside };
     let bands: Vec<Band<'_>> = report.phases.iter().map(band).collect();
-    let plot = |title, unit, lines| Plot { title, unit, lines, bands: &bands }.draw();
+    let plot = |title, unit, lines| Plot { title, unit, across: "s", lines, bands: &bands }.draw();
     let requests = |operation: &Operation| !is_effect(operation);
     let objects: [(&str, Gauge); 2] = [
         ("objects", |gauges| Some(gauges.objects as f64)),
@@ -184,20 +181,5 @@ impl Both<'_> {
     fn lines(&self, of: impl Fn(&Report, bool) -> Vec<Line>) -> Vec<Line> {
         let other = self.beside.map(|other| of(other, true)).unwrap_or_default();
         [of(self.report, false), other].concat()
-    }
-}
-
-/// A text as HTML and XML have it.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    #[test]
-    fn no_text_becomes_markup() {
-        assert_eq!(escaped("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 }

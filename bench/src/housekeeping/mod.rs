@@ -1,9 +1,11 @@
 //! Cleaning up, on the program over HTTPS: how soon a namespace is gone, how soon what belongs to
 //! somebody goes with its owner, what a quota costs those who create, how soon a Pod of a large Service
-//! is found, and what controllers cost that have nothing to do.
+//! is [found], how soon Pods of a node that is [lost] run elsewhere, and what controllers
+//! cost that have nothing to do.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+mod found;
+mod lost;
+
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -19,17 +21,11 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
-const PODS: &str = "/api/v1/namespaces/default/pods";
-const SERVICES: &str = "/api/v1/namespaces/default/services";
-const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 const ACCOUNTS: &str = "/api/v1/serviceaccounts";
 const CONCURRENCY: usize = 16;
 const ROUNDS: usize = 5;
 /// How many objects a namespace has that is not empty, and how many are created under a quota.
 const OBJECTS: usize = 1000;
-/// How many Pods come to a large Service, and how much time is between two of them.
-const FRESH: usize = 500;
-const FRESH_EVERY: Duration = Duration::from_millis(20);
 /// How many Pods a node takes.
 const PODS_PER_NODE: usize = 110;
 /// How long nothing happens before idleness is measured, and how long it is.
@@ -47,6 +43,9 @@ pub(crate) struct Extent {
     /// housekeeping: how many Pods a large Service has.
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     service_pods: usize,
+    /// housekeeping: how many Pods a node has that is lost.
+    #[arg(long, value_name = "N", default_value_t = 90)]
+    lost_pods: usize,
     /// housekeeping: how many Pods there are when nothing happens.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     idle_pods: usize,
@@ -56,7 +55,8 @@ pub(crate) struct Extent {
 pub(crate) fn run(extent: &Extent, report: &mut Report) -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(clean(extent, report))?;
-    runtime.block_on(found(extent, report))?;
+    runtime.block_on(found::measure(extent.service_pods, report))?;
+    runtime.block_on(lost::measure(extent.lost_pods, report))?;
     runtime.block_on(idle(extent, report))
 }
 
@@ -170,74 +170,6 @@ async fn create_all(
         user.create(collection, &json!({"metadata": metadata})).await.map(drop)
     });
     stream::iter(creates).buffer_unordered(CONCURRENCY).try_collect::<()>().await
-}
-
-/// How soon a Pod that is ready stands in a slice of its Service, which has many.
-async fn found(extent: &Extent, report: &mut Report) -> Result<(), String> {
-    let pods = extent.service_pods;
-    let nodes = ((pods + FRESH) / PODS_PER_NODE + 2).to_string();
-    let program = Program::start(&["--nodes", &nodes])?;
-    program.ready().await.map_err(|error| error.to_string())?;
-    let user = User::of(program.kubeconfig()).await?;
-    let service = json!({"metadata": {"name": "web"},
-                         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
-    user.create(SERVICES, &service).await?;
-    let mut web = user.follow(DEPLOYMENTS, "web").await?;
-    user.create(DEPLOYMENTS, &deployment(pods)).await?;
-    web.until_one(|web| web["status"]["availableReplicas"] == pods).await?;
-    tokio::time::sleep(SETTLE_TIME).await;
-    let (ready, told) = (RefCell::new(HashMap::new()), RefCell::new(HashMap::new()));
-    let mut fresh = user.follow_selected(PODS, "labelSelector=fresh%3Dyes").await?;
-    let of_web = "labelSelector=kubernetes.io%2Fservice-name%3Dweb";
-    let mut slices = user.follow_selected(SLICES, of_web).await?;
-    let writes = RefCell::new(0_u32);
-    let seen = fresh.each(|_, pod| {
-        let mut ready = ready.borrow_mut();
-        if let Some(pod) = pod.filter(|pod| is_ready(pod)) {
-            ready.entry(text(&pod["metadata"]["name"])).or_insert_with(Instant::now);
-        }
-        ready.len() < FRESH
-    });
-    let found = slices.each(|_, slice| {
-        let mut told = told.borrow_mut();
-        *writes.borrow_mut() += u32::from(slice.is_some());
-        let endpoints = slice.and_then(|slice| slice["endpoints"].as_array());
-        for endpoint in endpoints.into_iter().flatten() {
-            let pod = text(&endpoint["targetRef"]["name"]);
-            if pod.starts_with("fresh-") && endpoint["conditions"]["ready"] == true {
-                told.entry(pod).or_insert_with(Instant::now);
-            }
-        }
-        told.len() < FRESH
-    });
-    let come = async {
-        for number in 0..FRESH {
-            let labels = json!({"app": "web", "fresh": "yes"});
-            let pod = json!({"metadata": {"name": format!("fresh-{number}"), "labels": labels},
-                             "spec": {"containers": [{"name": "main", "image": "nginx"}]}});
-            user.create(PODS, &pod).await?;
-            tokio::time::sleep(FRESH_EVERY).await;
-        }
-        Ok::<(), String>(())
-    };
-    futures::try_join!(seen, found, come)?;
-    let (ready, told) = (ready.into_inner(), told.into_inner());
-    let late = |(pod, at): (&String, &Instant)| {
-        told.get(pod).map(|told| told.saturating_duration_since(*at).as_secs_f64() * 1000.0)
-    };
-    let mut late: Vec<f64> = ready.iter().filter_map(late).collect();
-    late.sort_by(f64::total_cmp);
-    let metric = format!("Pod ready to slice, Service of {pods} Pods, p50");
-    tell(report, &metric, late[late.len() / 2], "ms");
-    let value = late[late.len() * 99 / 100];
-    report.figure(&Figure { metric: "  p99", value, unit: "ms", goal: "20" });
-    tell(report, "  slices written for each Pod", f64::from(*writes.borrow()) / FRESH as f64, "");
-    Ok(())
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// What a cluster costs in which nothing happens.
