@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use steersman_rules::kinds;
+use steersman_rules::resource::Resource;
 
 /// The versions of APIs that are served beside those that always are: kinds of theirs that are built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl RuntimeConfig {
 
 /// Every version that can be asked for.
 fn known() -> BTreeSet<String> {
-    kinds::on_request().iter().map(|resource| resource.api_version().to_string()).collect()
+    kinds::on_request().iter().map(Resource::api_version).collect()
 }
 
 /// A list with commas of `KEY` or `KEY=BOOL`. What is said of one version counts before what is said of

@@ -50,7 +50,7 @@ pub(crate) enum Command {
     /// Needs root, and a container runtime that speaks CRI, such as containerd. Pods run on when
     /// this stops, and are found again when it starts. It acts as the user of a kubeconfig, or joins
     /// the cluster with a bootstrap token.
-    Node(NodeCommand),
+    Node(Box<NodeCommand>),
     /// Let machines join a cluster as nodes.
     Token(TokenCommand),
 }

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Command::Snapshot(snapshot) => snapshot::run(snapshot),
         Command::Load(load) => load::run(&load),
         Command::Scheduler(scheduler) => scheduler::run(&scheduler),
-        Command::Node(node) => node::run(node),
+        Command::Node(node) => node::run(*node),
         Command::Token(token) => token::run(token),
     });
     match done {

@@ -9,11 +9,11 @@ use kube::{Api, ResourceExt};
 use steersman::manager::Running;
 use steersman::{Manager, shutdown_signal};
 use steersman_cluster::join::Membership;
-use steersman_cluster::{Cluster, ConnectedNode, ContainerdNode, User};
+use steersman_cluster::{Cluster, ConnectedNode, ContainerdNode, Housekeeping, User};
 use tokio::time::{sleep, timeout};
 
 use crate::kubeconfig;
-use crate::node_flags::{NodeCommand, NodeFlags, Runtime};
+use crate::node_flags::{NodeCommand, NodeFlags, Runtime, Thresholds};
 
 /// How long Pods may take to go that are nobody's any more, and how often it is looked.
 const CLEAR_MAX: Duration = Duration::from_secs(20);
@@ -21,6 +21,10 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// This machine as a node, as the flags say.
 fn settings(Runtime { socket }: Runtime, flags: NodeFlags) -> ContainerdNode {
+    let mut housekeeping = Housekeeping::default();
+    if let Some(Thresholds(hard)) = flags.eviction_hard {
+        housekeeping.eviction_hard = hard;
+    }
     ContainerdNode {
         socket,
         name: flags.node_name,
@@ -32,6 +36,7 @@ fn settings(Runtime { socket }: Runtime, flags: NodeFlags) -> ContainerdNode {
         cluster_dns: flags.cluster_dns,
         cluster_domain: flags.cluster_domain,
         manifests: flags.pod_manifest_path,
+        housekeeping,
         ..ContainerdNode::default()
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of a real node on the command line.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -57,6 +58,26 @@ pub(crate) struct NodeFlags {
     /// Where the manifests of static Pods are: Pods that the real node runs by itself.
     #[arg(long, value_name = "DIR")]
     pub(crate) pod_manifest_path: Option<PathBuf>,
+    /// Below which amounts the real node evicts Pods; nothing means never [default: a kubelet's].
+    #[arg(long, value_name = "SIGNAL<AMOUNT,...")]
+    pub(crate) eviction_hard: Option<Thresholds>,
+}
+
+/// Amounts by signal, such as `memory.available<100Mi,nodefs.available<10%`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Thresholds(pub(crate) BTreeMap<String, String>);
+
+impl std::str::FromStr for Thresholds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        let read = parts.map(|part| match part.split_once('<') {
+            Some((signal, amount)) => Ok((signal.to_owned(), amount.to_owned())),
+            None => Err(format!("{part:?} is not SIGNAL<AMOUNT")),
+        });
+        read.collect::<Result<_, _>>().map(Self)
+    }
 }
 
 /// A container runtime on this machine.

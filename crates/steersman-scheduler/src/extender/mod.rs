@@ -150,7 +150,8 @@ impl Extender {
                 return Err(format!("failed {verb} with extender at URL {url}, code {code}"));
             }
             let body = answer.into_body().collect().await;
-            body.map(|body| body.to_bytes()).map_err(|error| failed(&error.to_string()))
+            body.map(http_body_util::Collected::to_bytes)
+                .map_err(|error| failed(&error.to_string()))
         };
         let answer = tokio::time::timeout(self.timeout, answer).await.map_err(|_| {
             failed("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")

@@ -69,7 +69,7 @@ impl Liar {
     }
 
     pub(super) fn behave(&self, manner: Manner) {
-        *self.manner.lock().unwrap() = manner;
+        *self.manner.lock().expect("nobody panics with it") = manner;
     }
 
     /// What is left of all Pods.
@@ -85,12 +85,12 @@ impl Liar {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock().expect("nobody panics with it")
     }
 
     /// Answers a call, in its manner.
     pub(super) async fn answer(&self, method: &str, message: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let manner = *self.manner.lock().unwrap();
+        let manner = *self.manner.lock().expect("nobody panics with it");
         match manner {
             Manner::Slow(pause) => {
                 let _ = timeout(pause, std::future::pending::<()>()).await;

@@ -145,9 +145,12 @@ fn the_first_devices_are_taken_that_are_free_and_selected() {
 #[test]
 fn who_wants_all_gets_all_or_none() {
     let all = one(&exactly("r", &json!({"deviceClassName": "small", "allocationMode": "All"})));
-    assert_eq!(Case::new(vec![four()]).devices(&[all.clone()]).as_deref(), Some("r=a r=c"));
-    assert_eq!(Case::new(vec![four()]).taken(&["c"]).devices(&[all.clone()]), None);
-    assert_eq!(Case::new(Vec::new()).devices(&[all.clone()]), None);
+    assert_eq!(
+        Case::new(vec![four()]).devices(std::slice::from_ref(&all)).as_deref(),
+        Some("r=a r=c")
+    );
+    assert_eq!(Case::new(vec![four()]).taken(&["c"]).devices(std::slice::from_ref(&all)), None);
+    assert_eq!(Case::new(Vec::new()).devices(std::slice::from_ref(&all)), None);
     let pool = json!({"pool": {"name": "p", "generation": 1, "resourceSliceCount": 2}});
     let half = Case::new(vec![slice("s", &json!([device("a", "small", 0)]), &pool)]);
     let why = "claim default/c, request r: asks for all devices, but resource pool \
@@ -195,7 +198,11 @@ fn devices_share_an_attribute_or_differ_in_it_if_that_is_wanted() {
         (claim("matchAttribute", json!(["x"])), Some("x=a y=b")),
         (claim("distinctAttribute", json!([])), Some("x=a y=b")),
     ] {
-        assert_eq!(case().devices(&[constrained.clone()]).as_deref(), expected, "{constrained}");
+        assert_eq!(
+            case().devices(std::slice::from_ref(&constrained)).as_deref(),
+            expected,
+            "{constrained}"
+        );
     }
     let taken = case().taken(&["c", "d"]);
     assert_eq!(taken.devices(&[claim("matchAttribute", json!([]))]), None);
@@ -243,7 +250,7 @@ fn parts_of_a_card_are_given_as_long_as_there_is_enough_of_it() {
         Case::new(vec![devices, slice("card", &json!(null), &shared)])
     };
     let two = one(&exactly("r", &json!({"deviceClassName": "any", "count": 2})));
-    assert_eq!(case().devices(&[two.clone()]).as_deref(), Some("r=a r=c"));
+    assert_eq!(case().devices(std::slice::from_ref(&two)).as_deref(), Some("r=a r=c"));
     assert_eq!(case().taken(&["a"]).devices(&[two]), None);
     let single = one(&exactly("r", &json!({"deviceClassName": "any"})));
     assert_eq!(case().taken(&["b"]).devices(&[single]), None);
@@ -277,7 +284,7 @@ fn a_node_reaches_what_is_for_it_and_is_up_to_date() {
         (vec![at("a", 1, json!({})), at("b", 2, json!({"nodeName": "other"}))], Some("r=a")),
     ] {
         assert_eq!(
-            Case::new(slices.clone()).devices(&[single.clone()]).as_deref(),
+            Case::new(slices.clone()).devices(std::slice::from_ref(&single)).as_deref(),
             expected,
             "{slices:?}"
         );
