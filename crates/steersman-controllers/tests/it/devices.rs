@@ -299,9 +299,9 @@ async fn pods_get_devices_where_they_are_and_wait_while_others_have_them(
     let waits = |pod: &Pod| unscheduled(pod).is_some();
     cluster.eventually("first", waits).await?;
     let first: Pod = client.get("first").await?.unwrap();
-    let told = "0/3 nodes are available: request gpu: device class gpu does not exist. still not \
-                schedulable, preemption: 0/3 nodes are available: 3 Preemption is not helpful for \
-                scheduling.";
+    let told = "0/3 nodes are available: request gpu: device class gpu does not exist. no new \
+                claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not \
+                helpful for scheduling.";
     assert_eq!(unscheduled(&first), Some(told));
     make_class(&cluster).await?;
     let nowhere = |pod: &Pod| {

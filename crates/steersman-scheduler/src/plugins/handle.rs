@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use steersman::Client;
 
-use super::default_preemption::UnderWay;
-use super::dynamic_resources::Allocations;
+use super::allocations::Allocations;
+use super::under_way::UnderWay;
 use crate::framework::Lister;
 
 /// What plug-ins of all profiles share.

@@ -3,6 +3,7 @@
 //! To add one, write its file and name it in [`DEFAULTS`], where the order and the weights are those of
 //! Kubernetes, and where the configuration makes plug-ins by name.
 
+mod allocations;
 mod default_binder;
 mod default_preemption;
 mod dynamic_resources;
@@ -22,6 +23,7 @@ mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
 mod tests;
+mod under_way;
 mod volumes;
 
 pub(crate) use default_binder::DefaultBinder;

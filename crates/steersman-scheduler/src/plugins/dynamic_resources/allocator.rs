@@ -21,12 +21,10 @@ use super::request::{Mode, Request, requests};
 use super::result;
 use super::selectors::{Selectors, is_true};
 use crate::framework::Lister;
+use crate::plugins::allocations::DeviceId;
 
 /// So many devices a claim can have.
 pub(super) const RESULTS_MAX: usize = 32;
-
-/// A device by driver, pool and name.
-pub(super) type DeviceId = [String; 3];
 
 /// What devices there are, and which are taken, as one attempt sees them.
 pub(super) struct Allocator {

@@ -79,7 +79,9 @@ async fn write(
             let updated = client.update(&claim).await;
             claim = updated.map_err(|error| Failure::of("add finalizer to", &key, &error))?;
         }
-        claim.status.get_or_insert_default().allocation = Some(allocation.clone());
+        let mut allocation = allocation.clone();
+        allocation.allocation_timestamp.get_or_insert_with(clock::now_time);
+        claim.status.get_or_insert_default().allocation = Some(allocation);
     }
     if !is_allocated(&claim) {
         let why = format!("claim {key} got deallocated elsewhere in the meantime");
@@ -92,9 +94,6 @@ async fn write(
         name: pod.key.name.to_string(),
         uid: pod.uid.to_string(),
     });
-    if let Some(allocation) = &mut status.allocation {
-        allocation.allocation_timestamp.get_or_insert_with(clock::now_time);
-    }
     let what = match allocation {
         Some(_) => "add allocation and reservation to",
         None => "add reservation to",

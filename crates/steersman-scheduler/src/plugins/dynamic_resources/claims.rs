@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodResourceClaim};
-use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use steersman::ObjectKey;
 use steersman::object::is_controlled_by;
 
@@ -66,11 +66,6 @@ impl<'a> Named<'a> {
     }
 }
 
-/// What a claim has been given.
-pub(super) fn allocation(claim: &ResourceClaim) -> Option<&AllocationResult> {
-    claim.status.as_ref()?.allocation.as_ref()
-}
-
 /// Whether a Pod may use a claim.
 pub(super) fn is_reserved_for(claim: &ResourceClaim, uid: &str) -> bool {
     let users = claim.status.as_ref().and_then(|status| status.reserved_for.as_ref());
@@ -81,8 +76,4 @@ pub(super) fn is_reserved_for(claim: &ResourceClaim, uid: &str) -> bool {
 pub(super) fn is_free_but_for(claim: &ResourceClaim, uid: &str) -> bool {
     let users = claim.status.as_ref().and_then(|status| status.reserved_for.as_ref());
     users.is_none_or(|users| users.is_empty() || matches!(&users[..], [user] if user.uid == uid))
-}
-
-pub(super) fn uid(claim: &ResourceClaim) -> &str {
-    claim.metadata.uid.as_deref().unwrap_or_default()
 }

@@ -3,9 +3,8 @@
 //! A Pod waits until its [claims] are there. On each node devices are looked for ([`allocator`]), for
 //! all of its claims that have none yet; those that have been given devices say themselves which nodes
 //! reach them. What is found for the node that is chosen is taken at once, so that no other Pod gets
-//! it ([`Allocations`]), and [written](bind) before the Pod is bound.
+//! it ([allocations](super::allocations)), and [written](bind) before the Pod is bound.
 
-mod allocations;
 mod allocator;
 mod bind;
 mod claims;
@@ -28,9 +27,10 @@ use steersman::placement::matches;
 use steersman::{Client, ObjectKey};
 
 use self::allocator::{Allocator, Problem};
-use self::claims::{allocation, claims_of, is_free_but_for, is_reserved_for, uid};
+use self::claims::{claims_of, is_free_but_for, is_reserved_for};
 use self::pools::Slices;
 use self::selectors::Selectors;
+use super::allocations::{allocation, uid};
 use super::handle::Handle;
 use super::normalize::by_largest;
 use super::pod::is_of;
@@ -38,7 +38,6 @@ use crate::framework::{
     Action, Before, Binding, ClusterEvent, Cycle, CycleState, Hint, Interest, Lister, NodeInfo,
     NodeRefusals, Object, Plugin, PodInfo, Points, PostFilter, PreFilter, Refusal, Resource,
 };
-pub(crate) use allocations::Allocations;
 
 /// So many alternatives a request can have, and the first of them is worth as much.
 const ALTERNATIVES_MAX: i64 = 8;

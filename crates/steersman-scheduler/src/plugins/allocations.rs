@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
 
-use super::allocator::DeviceId;
-use super::claims::{allocation, uid};
+/// A device by driver, pool and name.
+pub(super) type DeviceId = [String; 3];
 
 /// Allocations that are on their way into their claims, by the uid of those. All profiles share them.
 #[derive(Debug, Default)]
@@ -85,6 +85,15 @@ fn devices(allocation: &AllocationResult) -> impl Iterator<Item = DeviceId> {
     let results = allocation.devices.iter().flat_map(|devices| devices.results.iter().flatten());
     let own = results.filter(|result| result.admin_access != Some(true));
     own.map(|result| [result.driver.clone(), result.pool.clone(), result.device.clone()])
+}
+
+/// What a claim has been given.
+pub(super) fn allocation(claim: &ResourceClaim) -> Option<&AllocationResult> {
+    claim.status.as_ref()?.allocation.as_ref()
+}
+
+pub(super) fn uid(claim: &ResourceClaim) -> &str {
+    claim.metadata.uid.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 //! as the Pod still fits. Who cannot be put back is a victim. Of the nodes the one is chosen where the
 //! least is lost.
 
-mod under_way;
-
 use std::cmp::{self, Reverse};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +19,6 @@ use crate::framework::{
     Candidate, Code, Cycle, FitError, Interest, NodeInfo, NodeRefusals, Plugin, PodInfo, Points,
     PostFilter, Refusal, Selector,
 };
-pub(crate) use under_way::UnderWay;
 
 /// Makes room.
 pub(crate) struct DefaultPreemption {
