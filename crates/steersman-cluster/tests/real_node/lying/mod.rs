@@ -29,7 +29,9 @@ use liar::{Liar, Manner};
 use crate::machine::{is_ready, phase};
 
 /// How long a runtime lies.
-const WHILE: Duration = Duration::from_secs(300);
+const WHILE: Duration = Duration::from_secs(240);
+/// For how long it lies if its node is to stay ready all the time.
+const BRIEFLY: Duration = Duration::from_secs(40);
 /// How long anything may take once it does not.
 const PATIENCE: Duration = Duration::from_secs(900);
 const LOOK: Duration = Duration::from_secs(1);
@@ -185,7 +187,8 @@ async fn bears(name: &str, manner: Manner, said: &[&str]) {
     scene.run("comes").await;
     scene.pods().delete("goes", &DeleteParams::default()).await.expect("deleted");
     let (start, mut ticks) = (Instant::now(), interval(LOOK));
-    while start.elapsed() < WHILE {
+    let lies = if said.is_empty() { BRIEFLY } else { WHILE };
+    while start.elapsed() < lies {
         ticks.tick().await;
     }
     match (scene.not_ready().await, said) {
