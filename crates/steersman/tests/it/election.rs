@@ -99,7 +99,8 @@ async fn a_leader_that_vanishes_is_replaced_when_its_lease_has_run_out(
     first.task.abort();
     let gone = Instant::now();
     let waited = second.elected().await - gone;
-    assert!(waited > Duration::from_secs(12) && waited < Duration::from_secs(20), "{waited:?}");
+    // The lease lasts 15 s from when the second saw it renewed, and it looks every 2 to 4.4 s.
+    assert!(waited > Duration::from_secs(12) && waited < Duration::from_secs(24), "{waited:?}");
     assert_eq!(lease(&cluster).await.holder_identity.as_deref(), Some("second"));
     Ok(())
 }
