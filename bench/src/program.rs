@@ -83,19 +83,24 @@ impl Program {
 
     /// How much time processors have spent on it.
     pub(crate) fn processor_time(&self) -> Result<Duration, String> {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        // The name, in parentheses, may contain anything.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        let ticks = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>();
-        Ok(Duration::from_millis(ticks * 10))
+        processor_time(self.child.id())
     }
 
     /// The most that it ever was.
     pub(crate) fn peak(&self) -> Result<f64, String> {
         peak(self.child.id())
     }
+}
+
+/// How much time processors have spent on a process.
+pub(crate) fn processor_time(process: u32) -> Result<Duration, String> {
+    let path = format!("/proc/{process}/stat");
+    let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    // The name, in parentheses, may contain anything.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>();
+    Ok(Duration::from_millis(ticks * 10))
 }
 
 /// The resident memory of a process, in megabytes.

@@ -1,7 +1,6 @@
 //! Pods by the agent: created through the API, and heard of by a watch.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Times;
 use super::containerd::Room;
-use crate::program::resident;
+use crate::program::{processor_time, resident};
 use crate::rollout::user::{Followed, User};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -87,13 +86,7 @@ impl Agent {
 
     /// How much time processors have spent on it.
     pub(super) fn processor_time(&self) -> Result<Duration, String> {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        // The name, in parentheses, may contain anything.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        let ticks = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>();
-        Ok(Duration::from_millis(ticks * 10))
+        processor_time(self.child.id())
     }
 
     /// Takes all Pods away.
