@@ -19,11 +19,13 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use steersman::controller::source::Source;
 use steersman::informer::Event;
+use steersman::workqueue::ExponentialBackoff;
 use steersman::{Controller, ObjectKey};
 use tokio::sync::watch;
 
@@ -35,6 +37,9 @@ use crate::static_pods::mirrors::Mirrors;
 use reconcile::PodWorker;
 pub(crate) use static_pod::StaticPods;
 
+/// When a Pod is looked at again that could not be brought on: soon at first, and in the end as often
+/// as a kubelet does. A runtime that was away for a while must not keep its Pods for long.
+const RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(10));
 /// How many Pods are worked on at the same time.
 const CONCURRENCY: usize = 32;
 
@@ -116,6 +121,7 @@ fn build<R: ContainerRuntime>(
         .source(Source::stream(all_when(scripts, woken)).named("scripts"))
         .source(Source::stream(all_when(returns, returned)).named("outages"))
         .source(Source::stream(changes).named("containers"))
+        .rate_limit(ExponentialBackoff::new(RETRY.0, RETRY.1))
         .concurrency(CONCURRENCY)
         .reconcile(worker)
 }

@@ -1,7 +1,7 @@
 //! Takes away what Pods leave behind: what they had of the machine when they have ended, the rest
 //! when they are gone, and now and then whatever belongs to no Pod of this node.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const LEAST: Duration = Duration::from_secs(2);
 /// Gives back what a Pod that has ended had of the machine, and tells whether that is done.
 pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
     let uid = uid_of(pod);
-    if locked(&shared.wound_down).contains_key(uid) {
+    if locked(&shared.wound_down).contains(uid) {
         return Ok(true);
     }
     let parts = Parts::of(shared, uid).await?;
@@ -60,7 +60,7 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
         remove_directory(&shared.places.logs_of(&Owner::of(pod))).map_err(Error::from)?;
         shared.evictions.forget(uid);
     }
-    locked(&shared.wound_down).insert(uid.to_owned(), ());
+    locked(&shared.wound_down).insert(uid.to_owned());
     Ok(true)
 }
 
@@ -70,6 +70,8 @@ pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.tokens.forget(uid);
     shared.evictions.forget(uid);
     locked(&shared.running).remove(uid);
+    // If something of it stays now, the next look has to find it.
+    locked(&shared.gone).insert(uid.to_owned());
     shared.probing.forget(uid);
     let (shared, uid) = (Arc::clone(shared), uid.to_owned());
     tokio::spawn(async move {
@@ -134,10 +136,14 @@ pub(super) async fn run(shared: &Shared, client: &Client) {
     }
 }
 
-/// Looks once. Pods that were there at the last look are `known`.
+/// Looks once. Pods that were there at the last look are `known`: the API server is asked only if
+/// something is there of another, or of one that has gone since.
 async fn look(shared: &Shared, client: &Client, known: &mut HashSet<String>) -> Result<()> {
+    for uid in std::mem::take(&mut *locked(&shared.gone)) {
+        known.remove(&uid);
+    }
     let there = uids(shared).await?;
-    if there.iter().all(|uid| known.contains(uid)) {
+    if known.is_superset(&there) {
         return Ok(());
     }
     let node = &shared.ground.node;
@@ -146,7 +152,7 @@ async fn look(shared: &Shared, client: &Client, known: &mut HashSet<String>) -> 
     *known = pods.iter().map(|pod| uid_of(pod).to_owned()).collect();
     known.extend(locked(&shared.kept).iter().cloned());
     let mut failed = None;
-    for uid in there.iter().filter(|uid| !known.contains(*uid)) {
+    for uid in there.difference(known) {
         tracing::info!(uid, "removing what a Pod that is gone has left");
         // What is left of one Pod is no reason to leave the others'.
         if let Err(error) = remove(shared, uid).await {
@@ -157,11 +163,11 @@ async fn look(shared: &Shared, client: &Client, known: &mut HashSet<String>) -> 
 }
 
 /// The uids of all Pods of which there is something on the machine.
-async fn uids(shared: &Shared) -> Result<BTreeSet<String>> {
+async fn uids(shared: &Shared) -> Result<HashSet<String>> {
     let own = Some((NODE, shared.ground.node.as_str()));
     let (sandboxes, containers) =
         futures::try_join!(shared.cri.sandboxes(own), shared.cri.containers(own))?;
-    let mut uids: BTreeSet<String> = shared.cgroups.uids().into_iter().collect();
+    let mut uids: HashSet<String> = shared.cgroups.uids().into_iter().collect();
     let labelled = sandboxes.iter().map(|one| &one.labels);
     let labelled = labelled.chain(containers.iter().map(|one| &one.labels));
     uids.extend(labelled.filter_map(|labels| labels::uid(labels).map(str::to_owned)));

@@ -122,8 +122,10 @@ struct Shared {
     seen: Mutex<Seen>,
     /// The Pods that no API server knows, by uid.
     kept: Mutex<HashSet<String>>,
+    /// The Pods that have gone since it was looked last for what belongs to nobody, by uid.
+    gone: Mutex<HashSet<String>>,
     /// Which Pods have given back what they had, by uid.
-    wound_down: Mutex<HashMap<String, ()>>,
+    wound_down: Mutex<HashSet<String>>,
     wake: mpsc::Sender<ObjectKey>,
     /// Until somebody listens.
     woken: Mutex<Option<mpsc::Receiver<ObjectKey>>>,
@@ -150,6 +152,7 @@ impl Real {
             evictions: Evictions::default(),
             seen: Mutex::default(),
             kept: Mutex::default(),
+            gone: Mutex::default(),
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
