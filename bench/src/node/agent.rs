@@ -57,7 +57,7 @@ impl Agent {
             let begun = Instant::now();
             self.user.create(PODS, &pod(&name, "one")).await?;
             pods.until_one(runs).await?;
-            times.push(micros(begun));
+            times.push(begun.elapsed());
             self.user.remove(&format!("{PODS}/{name}")).await?;
             pods.until_none().await?;
         }
@@ -106,22 +106,18 @@ impl Drop for Agent {
 
 /// Notes when each Pod runs, until all do.
 async fn follow(pods: &mut Followed, begun: &HashMap<&str, Instant>) -> Result<Times, String> {
-    let mut times: HashMap<String, u64> = HashMap::new();
+    let mut times: HashMap<String, Duration> = HashMap::new();
     pods.each(|_, changed| {
         if let Some(pod) = changed.filter(|pod| runs(pod)) {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             if let Some(begun) = begun.get(name) {
-                times.entry(name.to_owned()).or_insert_with(|| micros(*begun));
+                times.entry(name.to_owned()).or_insert_with(|| begun.elapsed());
             }
         }
         times.len() < begun.len()
     })
     .await?;
     Ok(times.into_values().collect())
-}
-
-fn micros(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 fn runs(pod: &Value) -> bool {

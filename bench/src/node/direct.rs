@@ -41,7 +41,7 @@ impl Direct {
         for _ in 0..count {
             let begun = Instant::now();
             let sandbox = self.run().await.map_err(|error| error.to_string())?;
-            times.push(micros(begun));
+            times.push(begun.elapsed());
             self.end(&sandbox).await.map_err(|error| error.to_string())?;
         }
         Ok(times)
@@ -56,7 +56,7 @@ impl Direct {
             async move {
                 let _place = places.acquire().await;
                 let sandbox = self.run().await?;
-                Ok::<_, CriError>((sandbox, micros(begun)))
+                Ok::<_, CriError>((sandbox, begun.elapsed()))
             }
         });
         let ran = try_join_all(running).await.map_err(|error| error.to_string())?;
@@ -108,8 +108,4 @@ impl Direct {
         self.cri.stop_sandbox(sandbox).await?;
         self.cri.remove_sandbox(sandbox).await
     }
-}
-
-fn micros(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

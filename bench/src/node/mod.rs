@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use crate::program::Program;
-use crate::report::{Figure, Report, percentile};
+use crate::report::{Figure, Report, percentile_of};
 use crate::rollout::user::User;
 use agent::Agent;
 use containerd::Room;
@@ -34,8 +34,8 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How long it may take until nothing happens any more.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How long each start took, in microseconds.
-type Times = Vec<u64>;
+/// How long each start took.
+type Times = Vec<Duration>;
 
 /// Runs the benchmark.
 pub(crate) fn run(report: &mut Report) -> Result<(), String> {
@@ -66,8 +66,8 @@ async fn measure(report: &mut Report) -> Result<(), String> {
     let memory_of_many = agent.resident()?;
     agent.clear().await?;
 
-    told(report, "Pod, one by one", &one, &own_one);
-    told(report, "Pod, 50 at once", &several, &own_several);
+    told(report, "Pod, one by one", one, own_one);
+    told(report, "Pod, 50 at once", several, own_several);
     figure(report, "agent, resident with 50 Pods", memory, "MB", "goal: under 25");
     figure(report, "agent, resident with 110 Pods", memory_of_many, "MB", "");
     let share = idle.as_secs_f64() / IDLE.as_secs_f64() * 100.0;
@@ -80,13 +80,9 @@ fn figure(report: &mut Report, metric: &str, value: f64, unit: &str, goal: &str)
 }
 
 /// Tells how long Pods took beside the runtime's own time.
-fn told(report: &mut Report, what: &str, ours: &[u64], own: &[u64]) {
+fn told(report: &mut Report, what: &str, mut ours: Times, mut own: Times) {
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let [ours, own] = [ours, own].map(|times| {
-            let mut sorted = times.to_vec();
-            sorted.sort_unstable();
-            percentile(&sorted, share) / 1000.0
-        });
+        let [ours, own] = [&mut ours, &mut own].map(|times| percentile_of(times, share));
         let beside = format!("{what}, {name}: the runtime by CRI alone");
         let above = format!("{what}, {name}: above that");
         figure(report, &format!("{what}, {name}: API create to Running"), ours, "ms", "");

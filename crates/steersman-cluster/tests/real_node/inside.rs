@@ -57,6 +57,51 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_a_volume_that_can_only_be_read() {
+    let machine = Machine::start("images-as-volumes").await;
+    let script = format!(
+        "echo whole $(ls /image/bin/busybox) part $(ls /part/busybox); \
+         touch /image/x /part/x || echo read-only; {SERVE}"
+    );
+    let mut pod = spec("Always", &json!([shell("main", &script)]));
+    let mounts = json!([
+        {"name": "image", "mountPath": "/image"},
+        {"name": "image", "mountPath": "/part", "subPath": "bin"},
+    ]);
+    pod["containers"][0]["volumeMounts"] = mounts.clone();
+    let volume = |reference: &str, policy: &str| {
+        json!([{"name": "image", "image": {"reference": reference, "pullPolicy": policy}}])
+    };
+    pod["volumes"] = volume("localhost/busybox:1", "IfNotPresent");
+    machine.run("reader", pod.clone()).await;
+    let reader = machine.until("reader", is_ready).await;
+    let log = machine.log(&reader, "main", 0);
+    assert!(log.contains("whole /image/bin/busybox part /part/busybox"), "{log}");
+    assert!(log.contains("read-only"), "{log}");
+    let views = || machine.containerd.ctr(&["snapshots", "ls"]);
+    let key = format!("steersman/{}/image", reader.metadata.uid.as_deref().unwrap_or_default());
+    assert!(views().contains(&key), "{}", views());
+
+    pod["volumes"] = volume("localhost/absent:1", "Never");
+    machine.run("without", pod.clone()).await;
+    let reason = |pod: &Pod| status(pod, "main")?.state.as_ref()?.waiting.as_ref()?.reason.clone();
+    let never = |pod: &Pod| reason(pod).as_deref() == Some("ErrImageNeverPull");
+    machine.until("without", never).await;
+
+    // What is not in the image cannot be made there.
+    pod["volumes"] = volume("localhost/busybox:1", "IfNotPresent");
+    pod["containers"][0]["volumeMounts"][1]["subPath"] = json!("absent");
+    machine.run("beyond", pod).await;
+    let refused = |pod: &Pod| reason(pod).as_deref() == Some("CreateContainerConfigError");
+    machine.until("beyond", refused).await;
+
+    let containerd = machine.containerd;
+    machine.end().await;
+    let views = containerd.ctr(&["snapshots", "ls"]);
+    assert!(!views.contains("steersman/"), "{views}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_waited_for_and_said() {
     let machine = Machine::start("missing").await;
     let mut no_key = spec("Never", &json!([shell("main", "echo $X")]));

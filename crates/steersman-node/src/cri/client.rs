@@ -2,13 +2,16 @@
 //!
 //! The connection is made when it is needed, and made again when the runtime was restarted.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prost::Message;
+use serde_json::Value;
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
@@ -17,6 +20,7 @@ use super::error::CriError;
 use super::wire::container as c;
 use super::wire::image as i;
 use super::wire::sandbox as s;
+use super::wire::snapshot as n;
 use super::wire::{
     RuntimeCondition, StatusRequest, StatusResponse, VersionRequest, VersionResponse,
 };
@@ -53,6 +57,17 @@ macro_rules! images {
     };
 }
 
+macro_rules! snapshots {
+    ($name:literal, $within:expr) => {
+        Method { path: concat!("/containerd.services.snapshots.v1.Snapshots/", $name), within: $within }
+    };
+}
+
+/// Where containerd keeps what belongs to Pods, for its services that are not CRI's.
+const NAMESPACE: (&str, &str) = ("containerd-namespace", "k8s.io");
+/// What containerd keeps although nobody that it knows refers to it.
+const ROOT: &str = "containerd.io/gc.root";
+
 /// A container runtime.
 #[derive(Clone, Debug)]
 pub(crate) struct Cri {
@@ -87,11 +102,19 @@ impl Cri {
 
     /// The image of sandboxes, if the runtime says which.
     pub(crate) async fn sandbox_image(&self) -> Result<Option<String>, CriError> {
+        Ok(self.config().await?["sandboxImage"].as_str().map(str::to_owned))
+    }
+
+    /// Who keeps the layers of images.
+    pub(crate) async fn snapshotter(&self) -> Result<String, CriError> {
+        let config = self.config().await?;
+        Ok(config["containerd"]["snapshotter"].as_str().unwrap_or("overlayfs").to_owned())
+    }
+
+    async fn config(&self) -> Result<Value, CriError> {
         let request = StatusRequest { verbose: true };
         let answer: StatusResponse = self.call(runtime!("Status", SOON), request).await?;
-        let config = answer.info.get("config").and_then(|text| serde_json::from_str(text).ok());
-        let config: serde_json::Value = config.unwrap_or_default();
-        Ok(config["sandboxImage"].as_str().map(str::to_owned))
+        Ok(parsed(&answer.info, "config"))
     }
 
     pub(crate) async fn run_sandbox(
@@ -243,6 +266,43 @@ impl Cri {
         Ok(answer.image)
     }
 
+    /// What all layers of an image together are called, if the runtime says so.
+    pub(crate) async fn layers(&self, name: &str) -> Result<Option<String>, CriError> {
+        let request = i::ImageStatusRequest { image: Some(image(name)), verbose: true };
+        let answer: i::ImageStatusResponse =
+            self.call(images!("ImageStatus", SOON), request).await?;
+        Ok(parsed(&answer.info, "info")["chainID"].as_str().map(str::to_owned))
+    }
+
+    /// Says what is to be mounted to read these layers, and keeps them until the snapshot is removed.
+    pub(crate) async fn view_snapshot(
+        &self,
+        snapshotter: &str,
+        key: &str,
+        layers: &str,
+    ) -> Result<Vec<n::Mount>, CriError> {
+        let request = n::ViewSnapshotRequest {
+            snapshotter: snapshotter.to_owned(),
+            key: key.to_owned(),
+            parent: layers.to_owned(),
+            labels: selector(Some((ROOT, "true"))),
+        };
+        let answer: n::ViewSnapshotResponse = self.call(snapshots!("View", LATER), request).await?;
+        Ok(answer.mounts)
+    }
+
+    pub(crate) async fn remove_snapshot(
+        &self,
+        snapshotter: &str,
+        key: &str,
+    ) -> Result<(), CriError> {
+        let request =
+            n::RemoveSnapshotRequest { snapshotter: snapshotter.to_owned(), key: key.to_owned() };
+        let answer: Result<n::RemoveSnapshotResponse, _> =
+            self.call(snapshots!("Remove", LATER), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
     pub(crate) async fn pull_image(
         &self,
         name: &str,
@@ -293,7 +353,8 @@ impl Cri {
         let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_MAX);
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
         let codec = ProstCodec::<Q, A>::default();
-        let request = tonic::Request::new(request);
+        let mut request = tonic::Request::new(request);
+        request.metadata_mut().insert(NAMESPACE.0, MetadataValue::from_static(NAMESPACE.1));
         Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
     }
 
@@ -315,11 +376,16 @@ impl Cri {
     }
 }
 
+/// What the runtime tells as JSON, if it does.
+fn parsed(info: &HashMap<String, String>, name: &str) -> Value {
+    info.get(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
 fn image(name: &str) -> i::ImageSpec {
     i::ImageSpec { image: name.to_owned() }
 }
 
-fn selector(label: Option<(&str, &str)>) -> std::collections::HashMap<String, String> {
+fn selector(label: Option<(&str, &str)>) -> HashMap<String, String> {
     label.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 

@@ -190,6 +190,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.pulling(name);
                 Ok(false)
             }
+            Outcome::Waiting => Ok(false),
             Outcome::NotPulled(why) => {
                 teller.pulling(name);
                 teller.not_started(name, &why);

@@ -187,6 +187,8 @@ pub(crate) enum Outcome {
     },
     /// Its image is being pulled, and the Pod is looked at again when that is over.
     Pulling,
+    /// The same for what it mounts.
+    Waiting,
     /// It does not run.
     Failed(StartError),
     /// The same, after its image was tried to be pulled at once.

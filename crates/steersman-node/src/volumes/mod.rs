@@ -32,7 +32,7 @@ pub(crate) use mounts::{
     ContainerMount, MountError, MountSource, Mounting, Propagation, SubPath, mounts,
 };
 pub(crate) use payload::{Payload, PayloadError};
-pub(crate) use plan::{Backing, Inputs, Medium, VolumeError, VolumePlan, plan};
+pub(crate) use plan::{Backing, Inputs, Medium, VolumeError, VolumePlan, images, plan};
 pub(crate) use set_up::{Ownership, SetUpError, set_up, tear_down};
 pub(crate) use sub_path::{MountedPart, read_below, resolve};
 pub(crate) use token::{Token, TokenKey, Tokens};

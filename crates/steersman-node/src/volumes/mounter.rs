@@ -17,6 +17,10 @@ pub(crate) enum NewMount {
     HugePages { target: PathBuf, page: String },
     /// What is here also there.
     Bind { source: PathBuf, target: PathBuf },
+    /// The same, but there it can only be read.
+    ReadOnlyBind { source: PathBuf, target: PathBuf },
+    /// A file system of this kind that can only be read.
+    ReadOnly { kind: String, source: String, options: String, target: PathBuf },
 }
 
 /// Mounts and unmounts.
@@ -53,6 +57,17 @@ impl Mounter for LinuxMounter {
             }
             NewMount::Bind { source, target } => {
                 rustix::mount::mount_bind(bytes(source), bytes(target))
+            }
+            NewMount::ReadOnlyBind { source, target } => {
+                let again = MountFlags::BIND | MountFlags::RDONLY;
+                rustix::mount::mount_bind(bytes(source), bytes(target))
+                    .and_then(|()| rustix::mount::mount_remount(bytes(target), again, c""))
+            }
+            NewMount::ReadOnly { kind, source, options, target } => {
+                let (source, kind, options) =
+                    (text(source.clone())?, text(kind.clone())?, text(options.clone())?);
+                let read_only = MountFlags::RDONLY;
+                rustix::mount::mount(&*source, bytes(target), &*kind, read_only, options.as_c_str())
             }
         })
     }

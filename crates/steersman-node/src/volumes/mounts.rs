@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
-use super::plan::{Backing, VolumePlan, steps_back};
+use super::plan::{VolumePlan, steps_back};
 use crate::environment::{Environment, expand_names};
 
 /// A mount of a container.
@@ -28,8 +28,6 @@ pub(crate) enum MountSource {
     Path(PathBuf),
     /// A part of a volume, which is to be resolved before; see [`resolve`](super::resolve).
     SubPath(SubPath),
-    /// An image, or a directory of it.
-    Image { reference: String, sub_path: String },
 }
 
 /// A part of a volume that is mounted by itself.
@@ -108,18 +106,16 @@ impl Mounting<'_> {
             container: self.container.name.clone(),
         })?;
         let sub_path = self.sub_path(mount)?;
-        let source = match &volume.backing {
-            Backing::Image { reference, .. } => {
-                MountSource::Image { reference: reference.clone(), sub_path }
-            }
-            _ if sub_path.is_empty() => MountSource::Path(volume.path.clone()),
-            _ => MountSource::SubPath(SubPath {
+        let source = if sub_path.is_empty() {
+            MountSource::Path(volume.path.clone())
+        } else {
+            MountSource::SubPath(SubPath {
                 volume: volume.path.clone(),
                 path: PathBuf::from(sub_path),
                 target: ["volume-subpaths", &mount.name, &self.container.name, &number.to_string()]
                     .iter()
                     .collect(),
-            }),
+            })
         };
         Ok(ContainerMount {
             name: mount.name.clone(),

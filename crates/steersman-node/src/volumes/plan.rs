@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, HostPathVolumeSource, ImageVolumeSource, PersistentVolume,
-    Pod, PodSpec, Volume, VolumeMount,
+    Container, EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolume, Pod,
+    PodSpec, Volume, VolumeMount,
 };
 use steersman_values::Quantity;
 
@@ -13,6 +13,9 @@ use super::payload::{Keys, MODE, Payload, PayloadError, Sources};
 use super::token::Tokens;
 use crate::downward::Defaults;
 use crate::objects::Objects;
+
+/// The plug-in of images.
+const IMAGE: &str = "image";
 
 /// What the volumes of a Pod are planned with.
 #[derive(Clone, Copy)]
@@ -33,7 +36,7 @@ pub(crate) struct Inputs<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumePlan {
     pub(crate) name: String,
-    /// Where it is on the node; empty for an image, which only the runtime has.
+    /// Where it is on the node.
     pub(crate) path: PathBuf,
     pub(crate) backing: Backing,
     /// Whether containers can only read it, whatever their mounts say.
@@ -56,7 +59,7 @@ pub(crate) enum Backing {
     Host { kind: String },
     /// A directory of the node behind a `PersistentVolume`, which must be there.
     Local,
-    /// The content of an image.
+    /// The content of an image, which whoever has it mounts.
     Image { reference: String, pull_policy: Option<String> },
 }
 
@@ -126,7 +129,9 @@ impl Inputs<'_> {
         } else if let Some(source) = &volume.host_path {
             host(&volume.name, source)
         } else if let Some(source) = &volume.image {
-            Ok(image(&volume.name, source))
+            let reference = source.reference.clone().unwrap_or_default();
+            let pull_policy = source.pull_policy.clone();
+            Ok(self.own(volume, IMAGE, Backing::Image { reference, pull_policy }))
         } else if volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some() {
             self.persistent(volume)
         } else {
@@ -143,9 +148,8 @@ impl Inputs<'_> {
 
     /// A volume in the Pod's directory.
     fn own(&self, volume: &Volume, plugin: &str, backing: Backing) -> VolumePlan {
-        let plugin = format!("kubernetes.io~{plugin}");
-        let path = self.directory.join("volumes").join(plugin).join(&volume.name);
-        let read_only = matches!(backing, Backing::Files { .. });
+        let path = self.directory.join(directory_of(plugin)).join(&volume.name);
+        let read_only = matches!(backing, Backing::Files { .. } | Backing::Image { .. });
         VolumePlan { name: volume.name.clone(), path, backing, read_only }
     }
 
@@ -237,10 +241,14 @@ fn host(name: &str, source: &HostPathVolumeSource) -> Result<VolumePlan, VolumeE
     })
 }
 
-fn image(name: &str, source: &ImageVolumeSource) -> VolumePlan {
-    let reference = source.reference.clone().unwrap_or_default();
-    let backing = Backing::Image { reference, pull_policy: source.pull_policy.clone() };
-    VolumePlan { name: name.to_owned(), path: PathBuf::new(), backing, read_only: true }
+/// Where the volumes of a plug-in are in a Pod's directory.
+fn directory_of(plugin: &str) -> PathBuf {
+    Path::new("volumes").join(format!("kubernetes.io~{plugin}"))
+}
+
+/// Where the images that are volumes are in a Pod's directory, by the name of the volume.
+pub(crate) fn images() -> PathBuf {
+    directory_of(IMAGE)
 }
 
 pub(super) fn steps_back(path: &str) -> bool {

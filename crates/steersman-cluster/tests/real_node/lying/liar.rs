@@ -123,7 +123,7 @@ impl Liar {
                 call(message, |_: i::ListImagesRequest| Ok(images))
             }
             "ImageStatus" => {
-                let answer = i::ImageStatusResponse { image: Some(image()) };
+                let answer = i::ImageStatusResponse { image: Some(image()), ..Default::default() };
                 call(message, |_: i::ImageStatusRequest| Ok(answer))
             }
             other => Err((12, format!("unknown method {other}"))),

@@ -1,5 +1,7 @@
 //! Images, and the room they take.
 
+use std::collections::HashMap;
+
 use super::sandbox::PodSandboxConfig;
 use super::{Int64Value, UInt64Value};
 
@@ -57,6 +59,9 @@ pub(crate) struct ImageStatusRequest {
 pub(crate) struct ImageStatusResponse {
     #[prost(message, optional, tag = "1")]
     pub(crate) image: Option<Image>,
+    /// Of what nobody has agreed on, as JSON.
+    #[prost(map = "string, string", tag = "2")]
+    pub(crate) info: HashMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -6,6 +6,7 @@
 pub(crate) mod container;
 pub(crate) mod image;
 pub(crate) mod sandbox;
+pub(crate) mod snapshot;
 
 use std::collections::HashMap;
 

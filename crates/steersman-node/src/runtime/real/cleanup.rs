@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman::{Client, Error, ListOptions, Result};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::image_volumes::{self, ImageVolumeError};
 use super::labels::{self, NODE};
 use super::observe::{Parts, runs};
 use super::places::{Owner, entries, remove_directory, uid_of_logs};
@@ -42,6 +43,10 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
     }
     locked(&shared.running).remove(uid);
     shared.probing.forget(uid);
+    if let Err(error) = image_volumes::remove(shared, uid).await {
+        tracing::warn!(%error, uid, "the images of a Pod cannot be unmounted; retrying");
+        return Ok(false);
+    }
     let directory = shared.places.of_pod(uid);
     if let Err(error) = volumes::tear_down(&directory, &LinuxMounter) {
         tracing::warn!(%error, uid, "the volumes of a Pod cannot be taken down; retrying");
@@ -91,6 +96,8 @@ enum Left {
     #[error(transparent)]
     Runtime(#[from] CriError),
     #[error(transparent)]
+    Images(#[from] ImageVolumeError),
+    #[error(transparent)]
     Files(#[from] io::Error),
 }
 
@@ -109,6 +116,7 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
         containers::remove(shared, container).await?;
     }
     shared.cgroups.remove(uid)?;
+    image_volumes::remove(shared, uid).await?;
     volumes::tear_down(&shared.places.of_pod(uid), &LinuxMounter)?;
     for logs in entries(&shared.places.logs) {
         if uid_of_logs(&logs) == Some(uid) {

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
 use steersman::clock;
 use steersman::events::NewEvent;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Shared;
+use super::{Shared, locked};
 use crate::cri::CriError;
 use crate::garbage::{
     Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImageStore, collect_images,
@@ -53,6 +55,12 @@ fn tell(shared: &Shared, GarbageEvent { reason, message }: GarbageEvent) {
     shared.recorder.event(&shared.node(), event);
 }
 
+/// The images that a Pod has as volumes.
+fn mounted(pod: &Pod) -> impl Iterator<Item = &str> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(|volume| volume.image.as_ref()?.reference.as_deref())
+}
+
 impl ImageStore for Shared {
     async fn list(&self) -> Result<Vec<FoundImage>, String> {
         let images = self.cri.images().await.map_err(|error| error.to_string())?;
@@ -69,6 +77,11 @@ impl ImageStore for Shared {
         let containers = self.cri.containers(None).await.map_err(failed)?;
         let mut used: HashSet<String> =
             containers.into_iter().map(|container| container.image_ref).collect();
+        // Those that are mounted as volumes belong to no container.
+        let pods: Vec<Arc<Pod>> = locked(&self.running).values().cloned().collect();
+        for name in pods.iter().flat_map(|pod| mounted(pod)) {
+            used.extend(self.cri.image(name).await.map_err(failed)?.map(|image| image.id));
+        }
         // Older runtimes do not pin it, and without it no Pod could be started.
         if let Some(name) = self.cri.sandbox_image().await.map_err(failed)? {
             used.extend(self.cri.image(&name).await.map_err(failed)?.map(|image| image.id));

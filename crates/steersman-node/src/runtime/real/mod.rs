@@ -13,6 +13,7 @@ mod config;
 mod containers;
 mod hooks;
 mod image_name;
+mod image_volumes;
 mod images;
 mod labels;
 mod last_words;

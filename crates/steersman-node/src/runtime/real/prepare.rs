@@ -1,13 +1,14 @@
 //! What is found out about a container before it is made: its variables, its command, its mounts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use steersman::{Client, clock};
 
 use super::config::Prepared;
+use super::pulls::IF_NOT_PRESENT;
 use super::reading::{self, Read};
 use super::security::ImageUser;
 use super::{Shared, uid_of};
@@ -17,7 +18,7 @@ use crate::downward::{Addresses, Defaults};
 use crate::environment::{self, command, environment};
 use crate::runtime::{Start, StartError};
 use crate::volumes::{
-    self, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership, Propagation,
+    self, Backing, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership, Propagation,
     VolumePlan, failed, mounts, read_below, resolve, set_up,
 };
 
@@ -29,6 +30,28 @@ pub(super) struct Volumes {
     plans: Vec<VolumePlan>,
     read: Read,
     allocatable: BTreeMap<String, Quantity>,
+}
+
+/// A volume that is an image.
+pub(super) struct ImageVolume<'a> {
+    pub(super) name: &'a str,
+    pub(super) path: &'a Path,
+    pub(super) reference: &'a str,
+    pub(super) policy: &'a str,
+}
+
+impl Volumes {
+    pub(super) fn images(&self) -> impl Iterator<Item = ImageVolume<'_>> {
+        self.plans.iter().filter_map(|plan| match &plan.backing {
+            Backing::Image { reference, pull_policy } => Some(ImageVolume {
+                name: &plan.name,
+                path: &plan.path,
+                reference,
+                policy: pull_policy.as_deref().unwrap_or(IF_NOT_PRESENT),
+            }),
+            _ => None,
+        })
+    }
 }
 
 /// Sets up the volumes of a Pod, or brings them up to date.
@@ -128,10 +151,6 @@ fn told(
             let of = MountedPart { volume: &mount.name, container: &container.name };
             resolve(part, of, &directory, &LinuxMounter)
                 .map_err(|error| StartError::Config(error.to_string()))?
-        }
-        MountSource::Image { .. } => {
-            let why = format!("volume {:?}: this node does not support images", mount.name);
-            return Err(StartError::Config(why));
         }
     };
     let propagation = match mount.propagation {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use k8s_openapi::api::core::v1::{Container, Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::Value;
 use steersman::{Client, ObjectKey};
 use tokio::sync::Semaphore;
@@ -20,8 +20,7 @@ use crate::runtime::{Pulled, StartError};
 
 /// The pulls of all Pods.
 pub(super) struct Pulls {
-    /// By the uid of the Pod and the name of the container.
-    pulls: Mutex<HashMap<(String, String), Pull>>,
+    pulls: Mutex<HashMap<Key, Pull>>,
     /// As a kubelet, one at a time.
     turn: Semaphore,
 }
@@ -31,6 +30,27 @@ impl Default for Pulls {
         Self { pulls: Mutex::default(), turn: Semaphore::new(1) }
     }
 }
+
+/// For whom an image is pulled.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    /// The Pod's.
+    uid: String,
+    container: String,
+    /// As the Pod names it.
+    image: String,
+}
+
+/// An image that a container needs: its own, or one that it mounts.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) container: &'a str,
+    pub(super) image: &'a str,
+    pub(super) policy: &'a str,
+}
+
+/// The policy of those that say nothing.
+pub(super) const IF_NOT_PRESENT: &str = "IfNotPresent";
 
 enum Pull {
     UnderWay,
@@ -50,48 +70,55 @@ impl Pulls {
     pub(super) fn under_way(&self, uid: &str) -> Vec<String> {
         let pulls = locked(&self.pulls);
         let own =
-            pulls.iter().filter(|((of, _), pull)| of == uid && matches!(pull, Pull::UnderWay));
-        own.map(|((_, name), _)| name.clone()).collect()
+            pulls.iter().filter(|(key, pull)| key.uid == uid && matches!(pull, Pull::UnderWay));
+        own.map(|(key, _)| key.container.clone()).collect()
     }
 
     /// Forgets what was pulled for a Pod that is gone.
     pub(super) fn forget(&self, uid: &str) {
-        locked(&self.pulls).retain(|(of, _), _| of != uid);
+        locked(&self.pulls).retain(|key, _| key.uid != uid);
     }
 
-    /// What came of a pull, once.
-    fn take(&self, key: &(String, String)) -> Option<Result<Pulled, StartError>> {
+    /// Forgets what was pulled for a container that has all its images.
+    pub(super) fn used(&self, uid: &str, container: &str) {
+        locked(&self.pulls).retain(|key, _| key.uid != uid || key.container != container);
+    }
+
+    /// What came of a pull. Failures are told once; the rest stays until it is [used](Self::used), so
+    /// that an image is not pulled again because others had to be waited for.
+    fn done(&self, key: &Key) -> Option<Result<Pulled, StartError>> {
         let mut pulls = locked(&self.pulls);
-        match pulls.remove(key)? {
-            Pull::Done(done) => Some(done),
-            Pull::UnderWay => {
-                pulls.insert(key.clone(), Pull::UnderWay);
-                None
-            }
+        match pulls.get(key)? {
+            Pull::UnderWay => None,
+            Pull::Done(Ok(pulled)) => Some(Ok(*pulled)),
+            Pull::Done(Err(_)) => match pulls.remove(key)? {
+                Pull::Done(failed) => Some(failed),
+                Pull::UnderWay => None,
+            },
         }
     }
 }
 
-/// The image of a container, by its policy: there, or being pulled from now on.
+/// An image for a container, by its policy: there, or being pulled from now on.
 pub(super) async fn image(
     shared: &Arc<Shared>,
     pod: &Pod,
-    container: &Container,
+    Wanted { container, image, policy }: Wanted<'_>,
     sandbox: &PodSandboxConfig,
     client: &Client,
 ) -> Result<Found, CriError> {
-    let asked = container.image.clone().unwrap_or_default();
+    let asked = image.to_owned();
     let name = match image_name::with_tag(&asked) {
         Ok(name) => name,
         Err(why) => return Ok(Found::Failed(StartError::ImageName { image: asked, why })),
     };
-    let key = (uid_of(pod).to_owned(), container.name.clone());
-    let pulled = match shared.pulls.take(&key) {
+    let (uid, container) = (uid_of(pod).to_owned(), container.to_owned());
+    let key = Key { uid, container, image: asked.clone() };
+    let pulled = match shared.pulls.done(&key) {
         Some(Ok(pulled)) => Some(pulled),
         Some(Err(why)) => return Ok(Found::Failed(why)),
         None => None,
     };
-    let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
     if policy != "Always" || pulled.is_some() {
         match shared.cri.image(&name).await? {
             Some(image) => return Ok(Found::Here(image, pulled)),
@@ -115,7 +142,7 @@ struct Pulling {
     name: String,
     auth: Option<AuthConfig>,
     sandbox: PodSandboxConfig,
-    key: (String, String),
+    key: Key,
     pod: ObjectKey,
 }
 

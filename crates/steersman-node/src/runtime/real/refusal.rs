@@ -22,10 +22,6 @@ fn of_pod(spec: &PodSpec) -> Option<String> {
             has(claims, "resource claims")
         })
         .or_else(|| {
-            let mut volumes = spec.volumes.iter().flatten();
-            has(volumes.any(|volume| volume.image.is_some()), "volumes of images")
-        })
-        .or_else(|| {
             let windows = spec.os.as_ref().is_some_and(|os| os.name != "linux");
             has(windows, "other operating systems than Linux")
         })

@@ -14,7 +14,8 @@ use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
 use super::observe::{Parts, addresses, attempt_of, runs};
 use super::places::Owner;
-use super::pulls::{self, Found};
+use super::image_volumes::{self, Images};
+use super::pulls::{self, Found, IF_NOT_PRESENT, Wanted};
 use super::stops;
 use super::{Shared, containers, locked, names, prepare, uid_of};
 use crate::cri::CriError;
@@ -73,12 +74,24 @@ async fn begin(
     let volumes = prepare::volumes(shared, pod, client).await?;
     let parts = Parts::of(shared, uid_of(pod)).await?;
     let sandbox = sandbox(shared, pod, &parts, client).await?;
+    let images = image_volumes::mount(shared, pod, &container, &volumes, &sandbox.config, client);
+    match images.await? {
+        Images::Mounted => {}
+        Images::Pulling => return Ok(Outcome::Waiting),
+        Images::Failed(why) => return Err(why.into()),
+    }
+    let wanted = Wanted {
+        container: &container.name,
+        image: container.image.as_deref().unwrap_or_default(),
+        policy: container.image_pull_policy.as_deref().unwrap_or(IF_NOT_PRESENT),
+    };
     let (image, pulled) =
-        match pulls::image(shared, pod, &container, &sandbox.config, client).await? {
+        match pulls::image(shared, pod, wanted, &sandbox.config, client).await? {
             Found::Here(image, pulled) => (image, pulled),
             Found::Pulling => return Ok(Outcome::Pulling),
             Found::Failed(why) => return Err(why.into()),
         };
+    shared.pulls.used(uid_of(pod), &container.name);
     let target =
         target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
     let addresses = &sandbox.addresses;

@@ -55,7 +55,9 @@ fn target(mount: &NewMount) -> &Path {
     match mount {
         NewMount::Tmpfs { target, .. }
         | NewMount::HugePages { target, .. }
-        | NewMount::Bind { target, .. } => target,
+        | NewMount::Bind { target, .. }
+        | NewMount::ReadOnlyBind { target, .. }
+        | NewMount::ReadOnly { target, .. } => target,
     }
 }
 

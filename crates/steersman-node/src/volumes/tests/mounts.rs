@@ -96,7 +96,11 @@ fn a_container_mounts_volumes_and_parts_of_them() {
             with(json!({ "name": "image", "subPath": "man" })),
             Ok(ContainerMount {
                 name: "image".into(),
-                source: MountSource::Image { reference: "docs:1".into(), sub_path: "man".into() },
+                source: MountSource::SubPath(SubPath {
+                    volume: "/pods/u/volumes/image".into(),
+                    path: "man".into(),
+                    target: "volume-subpaths/image/main/0".into(),
+                }),
                 read_only: true,
                 ..plain.clone()
             }),

@@ -301,7 +301,7 @@ fn other_volumes_are_paths_of_the_node_and_images() {
             Ok(VolumePlan {
                 read_only: true,
                 ..own(
-                    "",
+                    "/pods/u/volumes/kubernetes.io~image/v",
                     Backing::Image {
                         reference: "docs:1".into(),
                         pull_policy: Some("Always".into()),
