@@ -114,3 +114,27 @@ fn of_more_than_a_thousand_addresses_some_are_left_out_and_that_is_said() {
     pods.extend((1200..1500).map(|n| pod(&n.to_string(), &ip(n), true)));
     assert_eq!(count(&pods), (1000, 0, Some("truncated".into())));
 }
+
+#[test]
+fn it_does_not_matter_whether_ports_are_looked_up_in_each_pod() {
+    let ports = |target: Value| {
+        let ports = json!([{"name": "b", "port": 80, "targetPort": target, "protocol": "TCP"},
+                           {"name": "a", "port": 81, "targetPort": target, "protocol": "TCP"}]);
+        service(&json!({ "ports": ports }))
+    };
+    for (count, ready_of_ten) in [(0, 10), (7, 5), (1000, 10), (1200, 2), (1200, 9), (2500, 5)] {
+        let pods: Vec<Arc<Pod>> = (0..count)
+            .map(|n| {
+                // Some share the address of their node.
+                let ip = format!("10.244.{}.{}", n % 7, n * 13 % 250);
+                pod(&format!("web-{n}"), &ip, n * 7 % 10 < ready_of_ten)
+            })
+            .collect();
+        let [common, named] = [json!(8080), json!("web")]
+            .map(|target| plan(&ports(target), &pods, None, None).unwrap());
+        assert_eq!(common.subsets, named.subsets, "{count} {ready_of_ten}");
+        assert_eq!(common.metadata.annotations, named.metadata.annotations);
+        let told = shown(&common).iter().map(|subset| subset.matches('.').count() / 3).sum::<usize>();
+        assert_eq!(told, count.min(1000));
+    }
+}

@@ -1,39 +1,89 @@
 //! An endpoint made of a Pod.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort};
 use steersman_values::IpFamily;
 
 use crate::pod;
-use crate::service::{find_port, order_ports, pod_addresses, sets_hostname};
+use crate::service::{
+    are_the_same_everywhere, find_port, order_ports, pod_addresses, sets_hostname,
+};
 
 /// The zone of a node, as its label says.
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The endpoint that a Pod is, with its addresses of one family.
-pub(super) fn endpoint(
-    pod: &Pod,
-    node: Option<&Node>,
-    service: &Service,
-    family: IpFamily,
-) -> Endpoint {
-    let serving = pod::is_ready(pod);
-    let terminating = pod.metadata.deletion_timestamp.is_some();
-    let publishes = publishes_not_ready(service);
-    let spec = pod.spec.as_ref();
-    Endpoint {
-        addresses: pod_addresses(pod, family),
-        conditions: Some(EndpointConditions {
-            ready: Some(publishes || serving && !terminating),
-            serving: Some(serving),
-            terminating: Some(terminating),
-        }),
-        target_ref: Some(reference(pod)),
-        node_name: spec.and_then(|spec| spec.node_name.clone()).filter(|name| !name.is_empty()),
-        zone: node.and_then(zone).map(str::to_owned),
-        hostname: sets_hostname(pod, service).map(str::to_owned),
-        ..Endpoint::default()
+/// A Pod that a Service selects, as one of the families sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) pod: &'a Pod,
+    pub(super) node: Option<&'a Node>,
+    pub(super) service: &'a Service,
+    pub(super) family: IpFamily,
+}
+
+impl Candidate<'_> {
+    /// Whether it has an address of the family.
+    pub(super) fn has_address(&self) -> bool {
+        pod_addresses(self.pod, self.family).next().is_some()
     }
+
+    /// The endpoint that it is.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        let pod = self.pod;
+        let (ready, serving, terminating) = self.conditions();
+        let addresses = pod_addresses(pod, self.family).map(Cow::into_owned).collect();
+        Endpoint {
+            addresses,
+            conditions: Some(EndpointConditions {
+                ready: Some(ready),
+                serving: Some(serving),
+                terminating: Some(terminating),
+            }),
+            target_ref: Some(reference(pod)),
+            node_name: self.node_name().map(str::to_owned),
+            zone: self.node.and_then(zone).map(str::to_owned),
+            hostname: sets_hostname(pod, self.service).map(str::to_owned),
+            ..Endpoint::default()
+        }
+    }
+
+    /// Whether it is this endpoint, but for hints, which follow from it. Nothing is made for that: a
+    /// Service may have thousands that are as they were.
+    pub(super) fn is(&self, endpoint: &Endpoint) -> bool {
+        let (ready, serving, terminating) = self.conditions();
+        let conditions = endpoint.conditions.as_ref();
+        conditions.is_some_and(|it| {
+            (it.ready, it.serving, it.terminating)
+                == (Some(ready), Some(serving), Some(terminating))
+        }) && endpoint.target_ref.as_ref().is_some_and(|target| is_of(target, self.pod))
+            && endpoint.node_name.as_deref() == self.node_name()
+            && endpoint.zone.as_deref() == self.node.and_then(zone)
+            && endpoint.hostname.as_deref() == sets_hostname(self.pod, self.service)
+            && endpoint.addresses.iter().map(Cow::from).eq(pod_addresses(self.pod, self.family))
+    }
+
+    /// Whether it is ready, serves, and is on its way out.
+    fn conditions(&self) -> (bool, bool, bool) {
+        let serving = pod::is_ready(self.pod);
+        let terminating = self.pod.metadata.deletion_timestamp.is_some();
+        (publishes_not_ready(self.service) || serving && !terminating, serving, terminating)
+    }
+
+    fn node_name(&self) -> Option<&str> {
+        let spec = self.pod.spec.as_ref()?;
+        spec.node_name.as_deref().filter(|name| !name.is_empty())
+    }
+}
+
+/// Whether a reference is to this Pod, as [`reference`] makes it.
+fn is_of(target: &ObjectReference, pod: &Pod) -> bool {
+    let ObjectReference { api_version, field_path, kind, name, namespace, uid, .. } = target;
+    let meta = &pod.metadata;
+    (uid, name, namespace) == (&meta.uid, &meta.name, &meta.namespace)
+        && kind.as_deref() == Some("Pod")
+        && (api_version, field_path) == (&None, &None)
 }
 
 fn reference(pod: &Pod) -> ObjectReference {
@@ -55,6 +105,12 @@ pub(super) fn zone(node: &Node) -> Option<&str> {
 /// Whether the Service wants Pods to be found that are not ready.
 pub(super) fn publishes_not_ready(service: &Service) -> bool {
     service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses).unwrap_or(false)
+}
+
+/// Where the ports of a Service lead to on every Pod, unless that depends on the Pod.
+pub(super) fn common_ports(spec: &ServiceSpec) -> Option<Vec<EndpointPort>> {
+    let same = are_the_same_everywhere(spec.ports.as_deref().unwrap_or_default());
+    same.then(|| ports(spec, &Pod::default()))
 }
 
 /// Where the ports of a Service lead to on a Pod; those that it does not have are left out.

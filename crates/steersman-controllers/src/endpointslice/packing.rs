@@ -8,11 +8,12 @@
 //! not have been touched.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
+use super::endpoint::Candidate;
 use crate::service::{Desired, same_beyond_identity};
 
 /// What happens to slices.
@@ -68,15 +69,56 @@ impl Blank<'_> {
     }
 }
 
+/// Slices of one sort, and which of their endpoints are as they should be.
+#[derive(Default)]
+pub(super) struct Standing<'a> {
+    slices: Vec<(&'a Arc<EndpointSlice>, Vec<bool>)>,
+    /// Where the endpoint of a Pod stands, by its name: in which slice, and there.
+    places: HashMap<&'a str, (usize, usize)>,
+    same: usize,
+}
+
+impl<'a> Standing<'a> {
+    pub(super) fn add(&mut self, slice: &'a Arc<EndpointSlice>) {
+        let all = endpoints(slice);
+        for (index, endpoint) in all.iter().enumerate() {
+            let name = endpoint.target_ref.as_ref().and_then(|target| target.name.as_deref());
+            if let Some(name) = name {
+                // If several tell of it, the first does from now on.
+                self.places.entry(name).or_insert((self.slices.len(), index));
+            }
+        }
+        self.slices.push((slice, vec![false; all.len()]));
+    }
+
+    /// Whether a slice tells of a Pod as it is; then that stays.
+    pub(super) fn tells_of(&mut self, candidate: &Candidate<'_>) -> bool {
+        let name = candidate.pod.metadata.name.as_deref().unwrap_or_default();
+        let Some(&(slice, index)) = self.places.get(name) else { return false };
+        let (slice, same) = &mut self.slices[slice];
+        let is = candidate.is(&endpoints(slice)[index]);
+        if is && !same[index] {
+            same[index] = true;
+            self.same += 1;
+        }
+        is
+    }
+
+    pub(super) fn slices(&self) -> impl Iterator<Item = &'a Arc<EndpointSlice>> {
+        self.slices.iter().map(|(slice, _)| *slice)
+    }
+
+    /// How many endpoints are as they should be.
+    pub(super) fn same(&self) -> usize {
+        self.same
+    }
+}
+
 /// Brings slices of one sort to the endpoints that there should be.
-pub(super) fn pack(
-    existing: &[Arc<EndpointSlice>],
-    mut desired: Desired,
-    blank: &Blank<'_>,
-) -> Changes {
+pub(super) fn pack(standing: &Standing<'_>, mut desired: Desired, blank: &Blank<'_>) -> Changes {
     let mut changes = Changes::default();
-    for slice in existing {
-        revise(slice, &mut desired, blank, &mut changes);
+    for (slice, same) in &standing.slices {
+        revise(slice, same, &mut desired, blank, &mut changes);
     }
     changes.added = desired.len();
     let mut rest: VecDeque<Endpoint> = desired.rest().collect();
@@ -100,13 +142,22 @@ pub(super) fn pack(
 /// Takes out of a slice what should not be there, and brings what should to what it is now.
 fn revise(
     slice: &Arc<EndpointSlice>,
+    same: &[bool],
     desired: &mut Desired,
     blank: &Blank<'_>,
     changes: &mut Changes,
 ) {
+    if same.iter().all(|same| *same) && !same.is_empty() && blank.has_labels_of(slice) {
+        changes.keep.push(Arc::clone(slice));
+        return;
+    }
     let mut differs = false;
     let mut stay = Vec::new();
-    for endpoint in endpoints(slice) {
+    for (endpoint, same) in endpoints(slice).iter().zip(same) {
+        if *same {
+            stay.push(Endpoint { hints: None, ..endpoint.clone() });
+            continue;
+        }
         let Some(wanted) = desired.take(endpoint) else { continue };
         differs |= !same_beyond_identity(&wanted, endpoint);
         stay.push(wanted);

@@ -1,6 +1,6 @@
 //! What happens to the slices of a Service: objects in, changes out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceSpec};
@@ -9,9 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman_values::IpFamily;
 
 use super::MANAGER;
-use super::endpoint::{endpoint, ports, publishes_not_ready};
+use super::endpoint::{Candidate, common_ports, ports, publishes_not_ready};
 use super::hints::Traffic;
-use super::packing::{Blank, Changes, endpoints, pack};
+use super::packing::{Blank, Changes, Standing, endpoints, pack};
 use super::topology::Zones;
 use crate::service::{
     Desired, HEADLESS, MANAGED_BY, PortsKey, SERVICE_NAME, families_of, has_cluster_ip,
@@ -59,12 +59,40 @@ pub(super) enum Told {
 
 /// One sort of slices: of the same ports.
 #[derive(Default)]
-struct Sort {
+struct Sort<'a> {
     ports: Vec<EndpointPort>,
+    /// Those that no slice tells of as they are.
     desired: Desired,
-    existing: Vec<Arc<EndpointSlice>>,
+    standing: Standing<'a>,
     /// Whether any Pod asks for slices of this sort.
     wanted: bool,
+}
+
+/// All sorts, by their ports.
+#[derive(Default)]
+struct Sorts<'a> {
+    all: Vec<Sort<'a>>,
+    by_ports: BTreeMap<PortsKey, usize>,
+}
+
+impl Sorts<'_> {
+    /// Where the sort with these ports is.
+    fn place(&mut self, ports: &[EndpointPort]) -> usize {
+        let new = self.all.len();
+        let place = *self.by_ports.entry(ports_key(ports)).or_insert(new);
+        if place == new {
+            self.all.push(Sort::default());
+        }
+        place
+    }
+
+    /// Where the sort with these ports is, of which there is a Pod.
+    fn wanted(&mut self, ports: Vec<EndpointPort>) -> usize {
+        let place = self.place(&ports);
+        let sort = &mut self.all[place];
+        (sort.ports, sort.wanted) = (ports, true);
+        place
+    }
 }
 
 impl Situation<'_> {
@@ -90,55 +118,54 @@ impl Situation<'_> {
 
     fn plan_family(&self, spec: &ServiceSpec, family: IpFamily, plan: &mut Plan) -> Changes {
         let mut changes = Changes::default();
-        let mut sorts: BTreeMap<PortsKey, Sort> = BTreeMap::new();
+        let mut sorts = Sorts::default();
         for slice in self.slices.iter().filter(|slice| slice.address_type == family.name()) {
             if is_owned(slice, self.service) {
-                let ports = slice.ports.as_deref().unwrap_or_default();
-                sorts.entry(ports_key(ports)).or_default().existing.push(Arc::clone(slice));
+                let place = sorts.place(slice.ports.as_deref().unwrap_or_default());
+                sorts.all[place].standing.add(slice);
             } else {
                 changes.delete.push(Arc::clone(slice));
             }
         }
         self.sort_pods(spec, family, &mut sorts, plan);
-        for Sort { ports, desired, existing, wanted } in sorts.into_values() {
+        for place in sorts.by_ports.into_values() {
+            let Sort { ports, desired, standing, wanted } = std::mem::take(&mut sorts.all[place]);
             if !wanted {
-                changes.removed +=
-                    existing.iter().map(|slice| endpoints(slice).len()).sum::<usize>();
-                changes.delete.extend(existing);
+                changes.removed += standing.slices().map(|it| endpoints(it).len()).sum::<usize>();
+                changes.delete.extend(standing.slices().cloned());
                 continue;
             }
-            plan.endpoints.push(desired.len());
+            plan.endpoints.push(standing.same() + desired.len());
             let blank = new_slice(self.service, spec, family, ports);
-            changes.append(pack(&existing, desired, &Blank { slice: &blank, max: MAX }));
+            changes.append(pack(&standing, desired, &Blank { slice: &blank, max: MAX }));
         }
         self.leave_one(spec, family, &mut changes);
         self.hint(family, &mut changes, plan);
         changes
     }
 
-    /// Sorts Pods by their ports. Those that came together stand together, since they are likely to
-    /// change together.
+    /// Sorts Pods by their ports, and finds out of which of them a slice tells already. Of the others,
+    /// those that came together stand together, since they are likely to change together.
     fn sort_pods(
         &self,
         spec: &ServiceSpec,
         family: IpFamily,
-        sorts: &mut BTreeMap<PortsKey, Sort>,
+        sorts: &mut Sorts<'_>,
         plan: &mut Plan,
     ) {
-        let mut pods: Vec<&Arc<Pod>> =
-            self.pods.iter().filter(|pod| is_endpoint(pod, true)).collect();
-        pods.sort_by_cached_key(|pod| {
-            let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            (created, pod.metadata.name.clone())
-        });
-        for pod in pods {
-            let ports = ports(spec, pod);
-            let sort = sorts.entry(ports_key(&ports)).or_default();
-            sort.ports = ports;
-            sort.wanted = true;
+        let common = common_ports(spec);
+        let mut common_place = None;
+        // Pods are many, and their nodes are few.
+        let mut nodes: HashMap<&str, Option<Arc<Node>>> = HashMap::new();
+        let mut changed: Vec<(usize, &Pod, Option<Arc<Node>>)> = Vec::new();
+        for pod in self.pods.iter().filter(|pod| is_endpoint(pod, true)) {
+            let place = match &common {
+                Some(ports) => *common_place.get_or_insert_with(|| sorts.wanted(ports.clone())),
+                None => sorts.wanted(ports(spec, pod)),
+            };
             let node_name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
             let node_name = node_name.unwrap_or_default();
-            let node = (self.node)(node_name);
+            let node = &*nodes.entry(node_name).or_insert_with(|| (self.node)(node_name));
             if node.is_none() && !publishes_not_ready(self.service) {
                 let (namespace, service) = names(self.service);
                 let pod = pod.metadata.name.as_deref().unwrap_or_default();
@@ -147,11 +174,28 @@ impl Situation<'_> {
                 ));
                 continue;
             }
-            let endpoint = endpoint(pod, node.as_deref(), self.service, family);
-            if !endpoint.addresses.is_empty() {
-                sort.desired.insert(endpoint);
+            let candidate = self.candidate(pod, node.as_deref(), family);
+            if !sorts.all[place].standing.tells_of(&candidate) && candidate.has_address() {
+                changed.push((place, pod, node.clone()));
             }
         }
+        let came = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        changed.sort_by(|(_, a, _), (_, b, _)| {
+            came(a).cmp(&came(b)).then_with(|| a.metadata.name.cmp(&b.metadata.name))
+        });
+        for (place, pod, node) in changed {
+            let endpoint = self.candidate(pod, node.as_deref(), family).endpoint();
+            sorts.all[place].desired.insert(endpoint);
+        }
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        pod: &'a Pod,
+        node: Option<&'a Node>,
+        family: IpFamily,
+    ) -> Candidate<'a> {
+        Candidate { pod, node, service: self.service, family }
     }
 
     /// A Service always has a slice, be it empty: so one knows that somebody has looked.

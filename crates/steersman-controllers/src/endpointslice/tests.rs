@@ -396,3 +396,40 @@ fn five_thousand_pods_are_replaced_with_nearly_the_fewest_writes_that_can_be() {
     assert!(done * 10 <= least * 11, "{done} writes where {least} would do");
     assert!(world.slices.len() * 10 <= PODS / MAX * 11 + 20, "{:?}", world.sizes());
 }
+
+#[test]
+fn whatever_changes_of_an_endpoint_is_written_and_nothing_else_is() {
+    type Change = fn(&mut Pod);
+    let changes: [(&str, Change); 7] = [
+        ("ready", |pod| pod.status.as_mut().unwrap().conditions = None),
+        ("address", |pod| {
+            let status = pod.status.as_mut().unwrap();
+            status.pod_ips.as_mut().unwrap()[0].ip = "10.244.9.9".into();
+        }),
+        ("uid", |pod| pod.metadata.uid = Some("other".into())),
+        ("node", |pod| pod.spec.as_mut().unwrap().node_name = Some("node-b".into())),
+        ("zone", |pod| pod.spec.as_mut().unwrap().node_name = Some("node-c".into())),
+        ("leaves", |pod| {
+            let time = serde_json::from_value(json!("2026-01-01T00:00:00Z"));
+            pod.metadata.deletion_timestamp = time.unwrap();
+        }),
+        ("hostname", |pod| {
+            let spec = pod.spec.as_mut().unwrap();
+            (spec.hostname, spec.subdomain) = (Some("one".into()), Some("web".into()));
+        }),
+    ];
+    for (what, change) in changes {
+        let mut world = World::new(&json!({}), pods(0..150));
+        world.nodes = ["node-a", "node-b", "node-c"]
+            .map(|name| node(name, if name == "node-c" { "z2" } else { "z1" }, 1))
+            .to_vec();
+        world.sync();
+        let before: Vec<Endpoint> = world.endpoints().into_iter().cloned().collect();
+        assert_eq!(writes(&world.sync()), [0, 0, 0], "{what}: nothing has changed");
+        change(Arc::make_mut(&mut world.pods[120]));
+        assert_eq!(writes(&world.sync()), [0, 1, 0], "{what}");
+        let after = world.endpoints();
+        let same = before.iter().filter(|endpoint| after.contains(endpoint)).count();
+        assert_eq!((after.len(), same), (150, 149), "{what}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Addresses and their families.
 
-use std::net::IpAddr;
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 
 use k8s_openapi::api::core::v1::{Pod, ServiceSpec};
 use steersman_values::IpFamily;
@@ -21,11 +22,18 @@ pub(crate) fn families_of(spec: &ServiceSpec) -> Vec<IpFamily> {
     families
 }
 
-/// The addresses that a Pod has of this family.
-pub(crate) fn pod_addresses(pod: &Pod, family: IpFamily) -> Vec<String> {
+/// The addresses that a Pod has of this family. Those that are written as they should be, as nearly
+/// all are, are not copied.
+pub(crate) fn pod_addresses(pod: &Pod, family: IpFamily) -> impl Iterator<Item = Cow<'_, str>> {
     let all = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
-    let parsed = all.into_iter().flatten().filter_map(|address| canonical(&address.ip));
-    parsed.filter(|ip| IpFamily::of(*ip) == family).map(|ip| ip.to_string()).collect()
+    all.into_iter().flatten().filter_map(move |address| {
+        let text = address.ip.as_str();
+        if let Ok(plain) = text.parse::<Ipv4Addr>() {
+            return (family == IpFamily::of(plain.into())).then_some(Cow::Borrowed(text));
+        }
+        let ip = canonical(text).filter(|ip| IpFamily::of(*ip) == family)?;
+        Some(Cow::Owned(ip.to_string()))
+    })
 }
 
 /// An address, also if zeros stand before its numbers, as was customary, or if it is an IPv4

@@ -26,6 +26,11 @@ pub(crate) fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
     found.map(|port| port.container_port)
 }
 
+/// Whether ports lead to the same place on every Pod: those with a name are looked up in each.
+pub(crate) fn are_the_same_everywhere(ports: &[ServicePort]) -> bool {
+    !ports.iter().any(|port| matches!(port.target_port, Some(IntOrString::String(_))))
+}
+
 /// A protocol, or the one that is meant where none is said.
 pub(super) fn protocol_of(said: Option<&str>) -> &str {
     said.unwrap_or("TCP")

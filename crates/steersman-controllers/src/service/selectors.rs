@@ -10,7 +10,7 @@ use steersman::cache::Item;
 use steersman::handler::Requests;
 use steersman::informer::Event;
 
-use super::pods::concerns_endpoints;
+use super::pods::{concerns_endpoints, is_endpoint};
 use super::selector;
 
 /// The selectors of all Services. Clones share their content.
@@ -55,6 +55,10 @@ impl Selectors {
             && let (Some(old), Some(new)) = (old.object(), new.object())
             && !concerns_endpoints(&old, &new)
         {
+            return;
+        }
+        // A Pod without an address is nobody's endpoint yet.
+        if !event.objects().filter_map(Item::object).any(|pod| is_endpoint(&pod, true)) {
             return;
         }
         selecting.into_iter().for_each(|key| requests.add(key));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort};
 
 use super::ports::protocol_of;
@@ -36,17 +37,23 @@ pub(crate) fn same_beyond_identity(a: &Endpoint, b: &Endpoint) -> bool {
             of.conditions.clone().unwrap_or_default();
         (ready, serving, terminating)
     };
-    let target = |of: &Endpoint| {
-        let mut target = of.target_ref.clone();
-        if let Some(target) = &mut target {
-            target.resource_version = None;
-        }
-        target
-    };
     a.node_name == b.node_name
         && a.zone == b.zone
         && conditions(a) == conditions(b)
-        && target(a) == target(b)
+        && same_target(a.target_ref.as_ref(), b.target_ref.as_ref())
+}
+
+/// Whether both are of the same object. Its version, which others write, does not matter.
+pub(crate) fn same_target(a: Option<&ObjectReference>, b: Option<&ObjectReference>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => {
+            (&a.uid, &a.name, &a.namespace) == (&b.uid, &b.name, &b.namespace)
+                && (&a.kind, &a.api_version) == (&b.kind, &b.api_version)
+                && a.field_path == b.field_path
+        }
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 /// The endpoints that there should be, in order, each once.

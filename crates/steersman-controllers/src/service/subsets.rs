@@ -8,16 +8,17 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset};
 use super::ports::order_subset_ports;
 
 /// What tells addresses apart: Pods on the network of their node share one.
-type AddressKey = (String, Option<String>);
+type AddressKey<'a> = (&'a str, Option<&'a str>);
 /// What tells ports apart.
-type PortKey = (Option<String>, i32, Option<String>, Option<String>);
+type PortKey<'a> = (Option<&'a str>, i32, Option<&'a str>, Option<&'a str>);
 /// Whether each address is ready.
-type Ready = BTreeMap<AddressKey, bool>;
+type Ready<'a> = BTreeMap<AddressKey<'a>, bool>;
 
 /// The same endpoints, written down in the one way.
 pub(crate) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
-    let mut addresses: BTreeMap<AddressKey, &EndpointAddress> = BTreeMap::new();
-    let mut by_port: BTreeMap<Option<PortKey>, (Option<&EndpointPort>, Ready)> = BTreeMap::new();
+    let mut addresses: BTreeMap<AddressKey<'_>, &EndpointAddress> = BTreeMap::new();
+    let mut by_port: BTreeMap<Option<PortKey<'_>>, (Option<&EndpointPort>, Ready<'_>)> =
+        BTreeMap::new();
     for subset in subsets {
         let ports = subset.ports.as_deref().unwrap_or_default();
         let none = if ports.is_empty() { Some(None) } else { None };
@@ -28,7 +29,7 @@ pub(crate) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
             {
                 for address in all.iter().flatten() {
                     let key = address_key(address);
-                    addresses.entry(key.clone()).or_insert(address);
+                    addresses.entry(key).or_insert(address);
                     // One that is not ready somewhere is not ready.
                     let known = ready.entry(key).or_insert(is_ready);
                     *known = *known && is_ready;
@@ -36,7 +37,7 @@ pub(crate) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
             }
         }
     }
-    let mut by_addresses: BTreeMap<Ready, Vec<EndpointPort>> = BTreeMap::new();
+    let mut by_addresses: BTreeMap<Ready<'_>, Vec<EndpointPort>> = BTreeMap::new();
     for (port, ready) in by_port.into_values() {
         by_addresses.entry(ready).or_default().extend(port.cloned());
     }
@@ -44,8 +45,8 @@ pub(crate) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
 }
 
 fn subset(
-    addresses: &BTreeMap<AddressKey, &EndpointAddress>,
-    ready: &Ready,
+    addresses: &BTreeMap<AddressKey<'_>, &EndpointAddress>,
+    ready: &Ready<'_>,
     mut ports: Vec<EndpointPort>,
 ) -> EndpointSubset {
     let of = |wanted: bool| {
@@ -60,10 +61,11 @@ fn not_empty<T>(all: Vec<T>) -> Option<Vec<T>> {
     (!all.is_empty()).then_some(all)
 }
 
-fn address_key(address: &EndpointAddress) -> AddressKey {
-    (address.ip.clone(), address.target_ref.as_ref().and_then(|target| target.uid.clone()))
+fn address_key(address: &EndpointAddress) -> AddressKey<'_> {
+    (&address.ip, address.target_ref.as_ref().and_then(|target| target.uid.as_deref()))
 }
 
-fn port_key(port: &EndpointPort) -> PortKey {
-    (port.name.clone(), port.port, port.protocol.clone(), port.app_protocol.clone())
+fn port_key(port: &EndpointPort) -> PortKey<'_> {
+    let EndpointPort { name, port, protocol, app_protocol } = port;
+    (name.as_deref(), *port, protocol.as_deref(), app_protocol.as_deref())
 }

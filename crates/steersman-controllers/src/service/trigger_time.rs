@@ -19,33 +19,35 @@ pub(crate) struct TriggerTimes {
 
 struct Known {
     service: Option<Timestamp>,
-    /// By name, when a Pod last became ready or ceased to be.
-    pods: HashMap<String, Timestamp>,
+    /// By name.
+    pods: HashMap<String, Seen>,
+    /// How often it was looked.
+    looks: u64,
+}
+
+/// A Pod at the last look.
+struct Seen {
+    /// When it last became ready or ceased to be.
+    changed: Timestamp,
+    /// At which look.
+    at: u64,
 }
 
 impl TriggerTimes {
     /// The time to tell, if there is one, from what has changed since the last call.
     pub(crate) fn next(&self, service: &Service, pods: &[Arc<Pod>]) -> Option<Timestamp> {
         let created = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let pods: HashMap<String, Timestamp> = pods
-            .iter()
-            .filter_map(|pod| Some((pod.metadata.name.clone()?, of_pod(pod)?)))
-            .collect();
-        let now = Known { service: created, pods };
-        let key = ObjectKey::of_meta(&service.metadata);
-        let mut known = self.lock();
-        let Some(before) = known.get(&key) else {
-            known.insert(key, now);
-            return created;
-        };
-        let is_later = |(name, time): &(&String, &Timestamp)| {
-            before.pods.get(*name).is_none_or(|before| *time > before)
-        };
-        let of_pods = now.pods.iter().filter(is_later).map(|(_, time)| *time);
-        let of_service = created.filter(|_| created > before.service);
-        let earliest = of_pods.chain(of_service).min();
-        known.insert(key, now);
-        earliest
+        let mut all = self.lock();
+        let known = all.entry(ObjectKey::of_meta(&service.metadata));
+        let known = known.or_insert_with(|| Known {
+            service: created,
+            pods: HashMap::with_capacity(pods.len()),
+            looks: 0,
+        });
+        let earliest = known.look(pods);
+        let of_service = created.filter(|_| created > known.service);
+        known.service = created;
+        if known.looks == 1 { created } else { earliest.into_iter().chain(of_service).min() }
     }
 
     /// Forgets a Service that is gone.
@@ -55,6 +57,33 @@ impl TriggerTimes {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Takes in how Pods are, and gives the earliest time of those that have changed. A Service may
+    /// have thousands, of which one has.
+    fn look(&mut self, pods: &[Arc<Pod>]) -> Option<Timestamp> {
+        self.looks += 1;
+        let at = self.looks;
+        let (mut earliest, mut seen) = (None::<Timestamp>, 0);
+        for pod in pods {
+            let Some((name, changed)) = pod.metadata.name.as_deref().zip(of_pod(pod)) else {
+                continue;
+            };
+            seen += 1;
+            let before = self.pods.get_mut(name).map(|it| std::mem::replace(it, Seen { changed, at }));
+            if before.as_ref().is_none_or(|before| changed > before.changed) {
+                earliest = Some(earliest.map_or(changed, |time| time.min(changed)));
+            }
+            if before.is_none() {
+                self.pods.insert(name.to_owned(), Seen { changed, at });
+            }
+        }
+        if seen < self.pods.len() {
+            self.pods.retain(|_, pod| pod.at == at);
+        }
+        earliest
     }
 }
 

@@ -36,6 +36,12 @@ pub(crate) enum CriError {
         /// As it said it.
         message: String,
     },
+    /// It is still doing what somebody else has asked.
+    #[error("the container {container} is being started by an earlier call")]
+    Starting {
+        /// Its id.
+        container: String,
+    },
 }
 
 impl CriError {

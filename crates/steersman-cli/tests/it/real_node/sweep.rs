@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStateTerminated, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -118,28 +118,36 @@ impl Kind {
         serde_json::from_value(pod).unwrap()
     }
 
-    /// Whether a Pod is as it should be in the end.
+    /// Whether a Pod is as it should be in the end. How a container ended while containerd was away,
+    /// containerd may not know: then it has failed, and was started again where that is the policy.
     fn is_right(self, pod: &Pod) -> bool {
         let Some(status) = &pod.status else { return false };
         let main = status.container_statuses.iter().flatten().next();
         let Some(main) = main else { return false };
         let phase = status.phase.as_deref().unwrap_or_default();
-        let code = exit_code(main);
+        let ended = main.state.as_ref().and_then(|state| state.terminated.as_ref());
+        let before = main.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+        let code = ended.map(|ended| ended.exit_code);
+        let first = main.restart_count == 0;
         match self {
-            Self::Serves | Self::HasVolumes => {
-                phase == "Running" && main.ready && main.restart_count == 0
+            Self::Serves | Self::HasVolumes => phase == "Running" && main.ready && first,
+            Self::Succeeds | Self::Fails if ended.is_some_and(is_lost) => {
+                phase == "Failed" && first
             }
-            Self::Succeeds => phase == "Succeeded" && code == Some(0) && main.restart_count == 0,
-            Self::Fails => phase == "Failed" && code == Some(3) && main.restart_count == 0,
+            Self::Succeeds => phase == "Succeeded" && code == Some(0) && first,
+            Self::Fails => phase == "Failed" && code == Some(3) && first,
             Self::SucceedsAtLast => {
-                phase == "Succeeded" && code == Some(0) && main.restart_count == 1
+                // A start that was cut off is not counted, although its process may have run.
+                let right = main.restart_count <= 1 || before.is_some_and(is_lost);
+                phase == "Succeeded" && code == Some(0) && right
             }
         }
     }
 }
 
-fn exit_code(status: &ContainerStatus) -> Option<i32> {
-    status.state.as_ref()?.terminated.as_ref().map(|ended| ended.exit_code)
+/// Whether nobody knows how a container ended.
+fn is_lost(ended: &ContainerStateTerminated) -> bool {
+    matches!(ended.reason.as_deref(), Some("Unknown" | "ContainerStatusUnknown"))
 }
 
 /// A Pod of the sweep.
@@ -224,7 +232,7 @@ async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() 
             containerd::shared().kill();
         }
     }
-    check(&plan, &pods, &run).await;
+    check(&plan, &pods, &room, &run).await;
     let all = ListParams::default();
     pods.delete_collection(&DeleteParams::default(), &all).await.unwrap();
     let gone = async || pods.list(&all).await.unwrap().items.is_empty();
@@ -239,29 +247,28 @@ async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() 
 }
 
 /// Waits until every Pod is as it should be, or is gone.
-async fn check(plan: &Plan, pods: &Api<Pod>, run: &str) {
+async fn check(plan: &Plan, pods: &Api<Pod>, room: &Room, run: &str) {
     for planned in &plan.pods {
         let Planned { name, kind, deleted, .. } = planned;
         let what = format!("{run}: {name}, {kind:?}, deleted: {deleted:?}");
-        let found = async || pods.get_opt(name).await.unwrap();
-        let right = async || match (found().await, deleted) {
-            (None, Some(_)) => true,
-            (Some(pod), None) => {
-                let right = kind.is_right(&pod);
-                assert!(
-                    right
-                        || pod
-                            .status
-                            .as_ref()
-                            .is_none_or(|it| it.phase.as_deref() != Some("Failed")),
-                    "{what}: {:#?}",
-                    pod.status
-                );
-                right
+        let (start, mut ticks) = (Instant::now(), interval(STEP));
+        loop {
+            let pod = pods.get_opt(name).await.unwrap();
+            let right = match (&pod, deleted) {
+                (None, Some(_)) => true,
+                (Some(pod), None) => kind.is_right(pod),
+                _ => false,
+            };
+            if right {
+                break;
             }
-            _ => false,
-        };
-        until(&what, right).await;
+            let status = pod.and_then(|pod| pod.status);
+            let phase = status.as_ref().and_then(|status| status.phase.as_deref());
+            let failed = deleted.is_none() && phase == Some("Failed");
+            let log = || std::fs::read_to_string(room.root.join("log")).unwrap_or_default();
+            assert!(!failed && start.elapsed() < PATIENCE, "{what}: {status:#?}\n{}", log());
+            ticks.tick().await;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::resources::{self, PodLimits, Qos};
 
@@ -95,7 +96,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Removes the cgroups of a Pod, whatever its class. Fails while something runs there.
+    /// Removes the cgroups of a Pod of which nothing should run, whatever its class. What does is
+    /// killed, and this fails until it has gone.
     pub(super) fn remove(&self, uid: &str) -> io::Result<()> {
         for class in ["", "/burstable", "/besteffort"] {
             for hierarchy in &self.hierarchies {
@@ -199,7 +201,21 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            kill_all(path);
+            Err(error)
+        }
         removed => removed,
+    }
+}
+
+/// Kills what runs in a cgroup. The runtime knows nothing of it: it was killed while it made a
+/// sandbox, whose process is left.
+fn kill_all(path: &Path) {
+    let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    for pid in processes.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw) {
+        tracing::info!(pid = pid.as_raw_nonzero(), cgroup = %path.display(), "killing what is left");
+        let _ = kill_process(pid, Signal::KILL); // it may be gone by now
     }
 }
 

@@ -6,9 +6,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
-use steersman::{Client, Result};
+use steersman::{Client, Result, clock};
 
 use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
@@ -23,6 +24,8 @@ use crate::cri::wire::container::{ContainerState, CreateContainerRequest};
 use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig};
 use crate::runtime::{Outcome, Start, StartError};
 
+/// How long the runtime may take to start a container that somebody else has made.
+const STARTING: SignedDuration = SignedDuration::from_secs(10);
 /// The machine's own.
 const RESOLVER: &str = "/etc/resolv.conf";
 const HOSTS: &str = "/etc/hosts";
@@ -190,13 +193,7 @@ async fn create(
     let prepared = prepare::prepare(shared, pod, container, start, found)?;
     let config = config::container(pod, container, start.attempt, &shared.ground, prepared);
     let config = config.map_err(StartError::Config)?;
-    // One that was made and never started still has the name.
-    let parts = Parts::of(shared, uid_of(pod)).await?;
-    for left in parts.all_named(&start.name) {
-        if left.state == i32::from(ContainerState::Created) || attempt_of(left) == start.attempt {
-            shared.cri.remove_container(&left.id).await?;
-        }
-    }
+    make_way(shared, pod, start).await?;
     let request = CreateContainerRequest {
         pod_sandbox_id: sandbox.id.clone(),
         config: Some(config),
@@ -206,6 +203,30 @@ async fn create(
         CriError::Absent { .. } => Stopped::Runtime(error),
         error => Stopped::Failed(StartError::Create(error.message())),
     })
+}
+
+/// Removes what still has the name of a container that is to be made: one that was made and never
+/// started. An agent that was killed may have begun to start it, and the runtime may still be at it:
+/// who removed it then would kill what is about to run.
+async fn make_way(
+    shared: &Shared,
+    pod: &Pod,
+    start: &Start,
+) -> std::result::Result<(), CriError> {
+    let parts = Parts::of(shared, uid_of(pod)).await?;
+    for left in parts.all_named(&start.name) {
+        let is_made = left.state == i32::from(ContainerState::Created);
+        if !is_made && attempt_of(left) != start.attempt {
+            continue;
+        }
+        let created = Timestamp::from_nanosecond(left.created_at.into()).unwrap_or_default();
+        let age = clock::now().duration_since(created);
+        if runs(left) || is_made && age < STARTING {
+            return Err(CriError::Starting { container: left.id.clone() });
+        }
+        shared.cri.remove_container(&left.id).await?;
+    }
+    Ok(())
 }
 
 /// Makes the files and directories that a container is given.
