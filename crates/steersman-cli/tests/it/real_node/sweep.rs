@@ -192,7 +192,6 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-#[ignore = "`cargo xtask soak node` runs it; one run in two leaves a sandbox behind"]
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() {
     let count = number("STEERSMAN_PODS").and_then(|it| usize::try_from(it).ok()).unwrap_or(PODS);

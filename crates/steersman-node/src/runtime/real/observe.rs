@@ -195,7 +195,9 @@ async fn container(
 /// Whether a container never ran because whoever started it was gone before it had: an agent that was
 /// killed. What comes in its place has its number.
 fn was_cancelled(status: &ContainerStatus) -> bool {
-    status.reason == "StartError" && status.message.contains("context canceled")
+    // Also the helper that the runtime calls may be killed because nobody waits for it any more.
+    let signs = ["context canceled", "start failed: : signal: killed"];
+    status.reason == "StartError" && signs.iter().any(|sign| status.message.contains(sign))
 }
 
 /// Whether a container that ended with this code is started again.
