@@ -229,7 +229,7 @@ impl Section {
 impl Form {
     /// A definition as a part.
     pub(super) fn definition(self, name: &str, schema: Value) -> Part {
-        let references = self.references(&schema);
+        let references = references(&schema);
         let bytes = match self {
             Self::V2Protobuf => gnostic::encode(&gnostic::single("definitions", name, schema)),
             Self::V2 | Self::V3 => entry(name, &schema),
@@ -240,7 +240,7 @@ impl Form {
     /// Paths as a part.
     pub(super) fn paths(self, items: Vec<PathItem>) -> Part {
         let items: Map<String, Value> = items.into_iter().collect();
-        let references = items.values().flat_map(|item| self.references(item)).collect();
+        let references = items.values().flat_map(references).collect();
         let bytes = match self {
             Self::V2Protobuf => {
                 let paths = Map::from_iter([("paths".to_owned(), Value::Object(items))]);
@@ -254,16 +254,13 @@ impl Form {
         };
         Part::new(&bytes, references)
     }
+}
 
-    /// The names of the definitions that a value refers to. A document of version 2 has all
-    /// definitions anyway.
-    fn references(self, value: &Value) -> Box<[Box<str>]> {
-        let mut found = BTreeSet::new();
-        if self == Self::V3 {
-            refer(value, &mut found);
-        }
-        found.into_iter().map(Box::from).collect()
-    }
+/// The names of the definitions that a value refers to.
+fn references(value: &Value) -> Box<[Box<str>]> {
+    let mut found = BTreeSet::new();
+    refer(value, &mut found);
+    found.into_iter().map(Box::from).collect()
 }
 
 /// `"name":{…}`

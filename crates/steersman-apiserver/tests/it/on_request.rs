@@ -33,15 +33,16 @@ async fn versions(api: &Api, group: &str) -> Vec<String> {
     versions.map(|it| it["version"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The documents and paths of OpenAPI that are about what is served on request.
+/// The documents, paths and definitions of OpenAPI that are about what is served on request.
 async fn described(api: &Api) -> Vec<String> {
     let is_ours =
         |name: &&String| ["v1beta2", "storagemigration"].iter().any(|part| name.contains(part));
     let index = api.get("/openapi/v3").await.ok();
     let documents = index["paths"].as_object().unwrap().keys().cloned();
     let whole = api.get("/openapi/v2").await.ok();
-    let paths = whole["paths"].as_object().unwrap().keys().cloned();
-    documents.chain(paths).filter(|name| is_ours(&name)).collect()
+    let [paths, definitions] =
+        ["paths", "definitions"].map(|part| whole[part].as_object().unwrap().keys().cloned());
+    documents.chain(paths).chain(definitions).filter(|name| is_ours(&name)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,6 +68,7 @@ async fn what_is_asked_for_is_discovered_described_and_permitted() {
         "apis/storagemigration.k8s.io",
         "apis/storagemigration.k8s.io/v1beta1",
         "/apis/resource.k8s.io/v1beta2/devicetaintrules/{name}/status",
+        "io.k8s.api.resource.v1beta2.DeviceTaintSelector",
     ] {
         assert!(described.iter().any(|name| name == part), "{part}: {described:#?}");
     }
