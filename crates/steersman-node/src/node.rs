@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman::Manager;
 use steersman::manager::Group;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
+use crate::cri::wire::VersionResponse;
 use crate::cri::{Cri, CriError};
 use crate::eviction::Signal;
 use crate::groups::Shape;
@@ -22,6 +24,9 @@ use crate::outages::Outages;
 use crate::pods::{self, Signals};
 use crate::registration::{Health, Machine, Network};
 use crate::runtime::real::{Cgroups, ClusterDns, Places, Real, Settings};
+
+/// How long a runtime may take to answer after it was started.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// This machine as a node: its Pods run in real containers, through a container runtime that speaks
 /// CRI, such as containerd. Needs root.
@@ -120,6 +125,20 @@ impl std::fmt::Debug for ConnectedNode {
     }
 }
 
+/// Who the runtime is. One that is just being started has a socket and does not answer yet.
+async fn first_answer(cri: &Cri, socket: &Path) -> Result<VersionResponse, CriError> {
+    let begun = Instant::now();
+    loop {
+        match cri.version().await {
+            Err(error) if socket.exists() && begun.elapsed() < STARTS_WITHIN => {
+                tracing::info!(%error, "waiting for the container runtime");
+                sleep(STARTS_WITHIN / 30).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 impl ContainerdNode {
     /// Where containerd listens by itself.
     pub const SOCKET: &str = "/run/containerd/containerd.sock";
@@ -132,7 +151,7 @@ impl ContainerdNode {
     /// Asks the container runtime who it is, and looks what the machine has.
     pub async fn connect(self) -> Result<ConnectedNode, NodeError> {
         let cri = Cri::at(&self.socket)?;
-        let version = cri.version().await?;
+        let version = first_answer(&cri, &self.socket).await?;
         let failed = |what: &str| {
             let what = what.to_owned();
             move |why| NodeError::Machine { what, why }
