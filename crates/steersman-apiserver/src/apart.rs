@@ -19,6 +19,7 @@ use std::task::{Context, Poll, ready};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use steersman_rules::abandoned::is_abandoned;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -46,9 +47,13 @@ pub(crate) const TURN_BYTES: usize = 1 << 20;
 /// What keeps a thread for longer than this is long work.
 const LONG: Duration = Duration::from_millis(5);
 
+/// Work that has not gone on for so long does not breathe yet: another turn costs more.
+const BREATH: Duration = Duration::from_millis(1);
+
 thread_local! {
-    /// Whether this thread is doing long work: what is begun within is part of it.
-    static WITHIN: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is doing long work, and since when it does: what is begun within is
+    /// part of it.
+    static WITHIN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// The places for long work.
@@ -95,7 +100,7 @@ impl Apart {
 
     /// Whether work is done apart, if it is long.
     pub(crate) fn is_apart(&self, is_long: bool) -> bool {
-        !WITHIN.get() && self.places(is_long).is_some()
+        WITHIN.get().is_none() && self.places(is_long).is_some()
     }
 
     /// Where to wait for a place, if work is done apart at all.
@@ -113,7 +118,7 @@ impl Apart {
         work: &mut impl FnMut(&mut Context<'_>) -> Poll<T>,
         context: &mut Context<'_>,
     ) -> Poll<T> {
-        if WITHIN.get() {
+        if WITHIN.get().is_some() {
             return work(context);
         }
         let _place = ready!(places.poll_acquire(context));
@@ -132,7 +137,8 @@ impl Apart {
 
 /// Lets long work be given up here, and others take its place meanwhile.
 pub(crate) async fn breath() {
-    if WITHIN.get() {
+    // Work that was given up has left something out, of which nothing may follow.
+    if WITHIN.get().is_some_and(|since| since.elapsed() > BREATH || is_abandoned()) {
         tokio::task::yield_now().await;
     }
 }
@@ -171,14 +177,14 @@ struct Within;
 
 impl Within {
     fn begin() -> Self {
-        WITHIN.set(true);
+        WITHIN.set(Some(Instant::now()));
         Self
     }
 }
 
 impl Drop for Within {
     fn drop(&mut self) {
-        WITHIN.set(false);
+        WITHIN.set(None);
     }
 }
 
@@ -209,7 +215,7 @@ mod tests {
             tasks.spawn(async move {
                 let work = pin!(async {
                     for _ in 0..10 {
-                        assert!(WITHIN.get());
+                        assert!(WITHIN.get().is_some());
                         let now = busy.0.fetch_add(1, Ordering::SeqCst) + 1;
                         busy.1.fetch_max(now, Ordering::SeqCst);
                         std::thread::yield_now();
@@ -218,7 +224,7 @@ mod tests {
                     }
                 });
                 apart.run(true, work).await;
-                assert!(!WITHIN.get());
+                assert!(WITHIN.get().is_none());
             });
         }
         while let Some(done) = tasks.join_next().await {
@@ -394,7 +400,7 @@ mod tests {
     #[tokio::test]
     async fn a_runtime_of_one_thread_does_everything_itself() {
         let apart = Apart::with_places(1);
-        assert!(!apart.run(true, pin!(async { WITHIN.get() })).await.0);
+        assert!(apart.run(true, pin!(async { WITHIN.get() })).await.0.is_none());
         assert_eq!(apart.turns(), 0);
         let many = Apart::default();
         assert!(many.places.available_permits() >= 1);

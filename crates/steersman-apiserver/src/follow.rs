@@ -139,7 +139,7 @@ impl News {
         match self {
             Self::Definitions(events) => {
                 // Others have checked them, and still they can be long.
-                for event in events {
+                for event in events.iter().filter(|event| crd::is_news(server, event)) {
                     let work = pin!(async { crd::followed(server, event) });
                     server.apart.run(true, work).await;
                 }

@@ -4,16 +4,17 @@
 //! held while anything is awaited.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use hashbrown::Equivalent;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
 use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
-use steersman_rules::schema::Text;
 
 use crate::runtime_config::RuntimeConfig;
 
@@ -38,24 +39,16 @@ const REMOVED_MAX: usize = 1024;
 /// The resources that were served at one moment.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// By group, version and plural.
-    by_path: hashbrown::HashMap<[Text; 3], Arc<Resource>>,
+    /// By group, version and plural. A new one is made for each definition, so it has no keys of its
+    /// own.
+    by_path: HashTable<Arc<Resource>>,
+    hasher: DefaultHashBuilder,
     /// In the order of discovery: built-in ones first, then custom ones by name.
     builtin: Arc<Vec<Arc<Resource>>>,
     /// What custom resource definitions add, by the definition's name.
     custom: BTreeMap<String, Arc<Custom>>,
     /// Discovery documents, made when first asked for.
     pub(crate) discovery: [OnceLock<Bytes>; 2],
-}
-
-/// The group, version and plural of a path, by which a resource is found without a text being made.
-#[derive(Hash)]
-struct Path<'a>([&'a str; 3]);
-
-impl Equivalent<[Text; 3]> for Path<'_> {
-    fn equivalent(&self, key: &[Text; 3]) -> bool {
-        self.0.iter().zip(key).all(|(asked, known)| *asked == known.as_ref())
-    }
 }
 
 /// What one custom resource definition adds.
@@ -240,23 +233,39 @@ impl Registry {
 impl Table {
     fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Arc<Custom>>) -> Self {
         let mut table = Self { builtin, custom, ..Self::default() };
-        let by_path = table.resources().map(|resource| {
-            let Resource { group, version, plural, .. } = &**resource;
-            ([group, version, plural].map(Text::clone), Arc::clone(resource))
-        });
-        table.by_path = by_path.collect();
+        let hasher = &table.hasher;
+        let hash = |resource: &Arc<Resource>| hasher.hash_one(path(resource));
+        let count = table.resources().count();
+        let mut by_path: HashTable<Arc<Resource>> = HashTable::with_capacity(count);
+        for resource in table.resources() {
+            let is_same = |other: &Arc<Resource>| path(other) == path(resource);
+            // What comes later counts.
+            match by_path.entry(hash(resource), is_same, hash) {
+                Entry::Occupied(mut known) => *known.get_mut() = Arc::clone(resource),
+                Entry::Vacant(free) => {
+                    free.insert(Arc::clone(resource));
+                }
+            }
+        }
+        table.by_path = by_path;
         table
     }
 
     /// The resource of a path.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&Path([group, version, plural]))
+        let asked = [group, version, plural];
+        self.by_path.find(self.hasher.hash_one(asked), |resource| path(resource) == asked)
     }
 
     /// All resources, in the order of discovery.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let custom = self.custom.values().flat_map(|custom| &custom.resources);
         self.builtin.iter().chain(custom)
+    }
+
+    /// The resources of definitions, in all versions that are served or stored.
+    pub(crate) fn defined(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.custom.values().flat_map(|custom| custom.resources.iter().chain([&custom.storage]))
     }
 
     /// Whether a version of a group has any resource.
@@ -308,6 +317,11 @@ impl Table {
     pub(crate) fn builtin_in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.builtin.iter().filter(move |resource| resource.group == group)
     }
+}
+
+/// Where a resource is found.
+fn path(resource: &Resource) -> [&str; 3] {
+    [&resource.group, &resource.version, &resource.plural]
 }
 
 /// Notes a removal, and forgets the one that is longest ago where there are too many.

@@ -30,7 +30,7 @@ use crate::negotiate::Wishes;
 use crate::on_demand::{Held, Wanted};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::status::{Result, Status};
-use crate::{access_review, component, computed, connect, mutate, read, records};
+use crate::{access_review, component, computed, connect, crd, mutate, read, records};
 
 /// Answers with what went wrong, in a form that the client accepts.
 pub(crate) fn refuse(
@@ -69,6 +69,9 @@ pub(crate) async fn served(
     let is_long = is_long_work(&call, &turn, pace, checks);
     let lender = turn.seat.as_ref().and_then(Seat::lender);
     let Done { rendered, held, longest } = done(&call, is_long, times.end, lender).await;
+    if call.resource.is_custom() && call.resource.schema.is_in_use() {
+        crd::used(&call.server);
+    }
     if let Some((pace, checks)) = pace.zip(checks) {
         pace.took(checks, longest);
     }
@@ -207,7 +210,9 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>, checks: Option<u6
     let is_long = |checks| pace.and_then(|pace| pace.is_long(checks)).unwrap_or(true);
     let learned = || checks.is_some_and(is_long);
     let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
-    call.body.len() > bytes || reads || compiles(call) || learned()
+    // What was learned is of a schema that is there.
+    let is_to_be_built = || checks.is_some() && !call.resource.schema.is_in_use();
+    call.body.len() > bytes || reads || compiles(call) || learned() || is_to_be_built()
 }
 
 fn writes(call: &Call) -> bool {

@@ -46,6 +46,7 @@ use crate::state::extended::Extended;
 use crate::state::node_ports::NodePorts;
 use crate::state::remotes::Remotes;
 use crate::state::residents::Resident;
+use crate::state::resting::Resting;
 use crate::state::reviews::Reviewer;
 use crate::state::service_ranges::ServiceRanges;
 use crate::status::{Result, Status, panic_text};
@@ -164,6 +165,8 @@ impl ApiServer {
         extended: Extended,
     ) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
+        // They can be long, and few read them.
+        config.store.hold_compactly(&crd::folder());
         let metrics = Metrics::default();
         let fairness = Fairness::new(config.requests_inflight_max);
         fairness.register(&metrics.registry);
@@ -184,6 +187,7 @@ impl ApiServer {
             apart: Apart::default(),
             definitions: Arc::default(),
             finalizing: Mutex::default(),
+            resting: Resting::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
             service_ranges: config.service_ranges,

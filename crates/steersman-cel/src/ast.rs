@@ -2,10 +2,33 @@
 //!
 //! Every node has a number of its own, under which position, type and chosen overloads are kept.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// Names a node of one expression.
 pub(crate) type Id = u32;
+
+/// Something of expressions, by their numbers.
+pub(crate) type ById<T> = HashMap<Id, T, BuildHasherDefault<IdHasher>>;
+
+/// Hashes numbers that are counted up: nobody chooses them, so nothing has to be withstood.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, id: u32) {
+        self.0 = (self.0 ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The variable in which a comprehension gathers its result; cannot be written in source.
 pub(crate) const ACCUMULATOR: &str = "@result";

@@ -192,10 +192,14 @@ impl Env {
 
     /// A function by its name, with its overloads.
     pub(crate) fn function(&self, name: &str) -> Option<(&'static str, &[Overload])> {
-        self.candidates(name).into_iter().find_map(|candidate| {
-            let (name, overloads) = self.functions.get_key_value(candidate.as_str())?;
+        let found = |candidate: &str| {
+            let (name, overloads) = self.functions.get_key_value(candidate)?;
             Some((*name, overloads.as_slice()))
-        })
+        };
+        if self.container.is_empty() {
+            return found(name.strip_prefix('.').unwrap_or(name));
+        }
+        self.candidates(name).iter().find_map(|candidate| found(candidate))
     }
 
     /// What a name may be short for, the longest first.

@@ -1,5 +1,6 @@
 //! From a structural schema to a shape, by Kubernetes' rules.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -29,13 +30,32 @@ impl Shape {
     /// ```
     #[must_use]
     pub fn of_schema(schema: &Json, name: &str, resource: bool) -> Option<Self> {
-        let mut shape = shape(schema, name, resource)?;
-        shape.nullable = schema["nullable"] == true;
-        Some(shape)
+        of_schema(schema, &Name::Root(name), resource)
     }
 }
 
-fn shape(schema: &Json, name: &str, resource: bool) -> Option<Shape> {
+/// What an object type would be called. Most of what a schema describes are no objects.
+enum Name<'a> {
+    Root(&'a str),
+    Below(&'a Name<'a>, &'a str),
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Below(parent, step) => write!(f, "{parent}.{step}"),
+        }
+    }
+}
+
+fn of_schema(schema: &Json, name: &Name<'_>, resource: bool) -> Option<Shape> {
+    let mut shape = shape(schema, name, resource)?;
+    shape.nullable = schema["nullable"] == true;
+    Some(shape)
+}
+
+fn shape(schema: &Json, name: &Name<'_>, resource: bool) -> Option<Shape> {
     if schema["x-kubernetes-int-or-string"] == true {
         let max = four_bytes_each(schema).unwrap_or(REQUEST_BYTES_MAX - 2);
         return Some(sized(ShapeKind::IntOrString, 1).at_most(max));
@@ -64,13 +84,13 @@ fn four_bytes_each(schema: &Json) -> Option<u64> {
     limit(schema, "maxLength").map(|max| max.saturating_mul(4))
 }
 
-fn below(schema: &Json, name: &str) -> Option<Shape> {
+fn below(schema: &Json, name: &Name<'_>) -> Option<Shape> {
     let embedded = schema["x-kubernetes-embedded-resource"] == true;
-    Shape::of_schema(schema, name, embedded)
+    of_schema(schema, name, embedded)
 }
 
-fn array(schema: &Json, name: &str) -> Option<Shape> {
-    let items = below(schema.get("items")?, &format!("{name}.@idx"))?;
+fn array(schema: &Json, name: &Name<'_>) -> Option<Shape> {
+    let items = below(schema.get("items")?, &Name::Below(name, "@idx"))?;
     // A comma stands between elements, brackets around them.
     let max = limit(schema, "maxItems")
         .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (items.bytes_min + 1));
@@ -88,9 +108,9 @@ fn map_keys(schema: &Json) -> Arc<[Arc<str>]> {
     names.filter_map(crate::shape::escape).map(Arc::from).collect()
 }
 
-fn object(schema: &Json, name: &str, resource: bool) -> Option<Shape> {
+fn object(schema: &Json, name: &Name<'_>, resource: bool) -> Option<Shape> {
     if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
-        let values = below(values, &format!("{name}.@elem"))?;
+        let values = below(values, &Name::Below(name, "@elem"))?;
         // An entry has a key between quotes, a colon and a comma.
         let max = limit(schema, "maxProperties")
             .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (values.bytes_min + 6));
@@ -105,7 +125,7 @@ fn object(schema: &Json, name: &str, resource: bool) -> Option<Shape> {
         if resource && matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
             continue;
         }
-        let Some(shape) = below(property, &format!("{name}.{key}")) else { continue };
+        let Some(shape) = below(property, &Name::Below(name, key)) else { continue };
         if required.contains(&key.as_str()) && property.get("default").is_none() {
             bytes_min += key.len() as u64 + shape.bytes_min + 4;
         }
@@ -114,13 +134,13 @@ fn object(schema: &Json, name: &str, resource: bool) -> Option<Shape> {
     if resource {
         fields.extend(resource_fields(declared, name));
     }
-    Some(Shape { bytes_min, ..Shape::object(name, fields) })
+    Some(Shape { bytes_min, ..Shape::object(&name.to_string(), fields) })
 }
 
 /// What every resource has. What a schema says about it counts only if it names a name.
 fn resource_fields(
     declared: Option<&serde_json::Map<String, Json>>,
-    name: &str,
+    name: &Name<'_>,
 ) -> Vec<(String, Shape)> {
     let text = || sized(ShapeKind::String, 2).at_most(REQUEST_BYTES_MAX - 2);
     let known = |key: &str| declared.and_then(|declared| declared.get(key));
@@ -135,7 +155,7 @@ fn resource_fields(
     let metadata_name = format!("{name}.metadata");
     if complete {
         let own = |key: &str| {
-            below(known(key)?, &format!("{name}.{key}")).map(|shape| (key.to_owned(), shape))
+            below(known(key)?, &Name::Below(name, key)).map(|shape| (key.to_owned(), shape))
         };
         return ["kind", "apiVersion", "metadata"].into_iter().filter_map(own).collect();
     }

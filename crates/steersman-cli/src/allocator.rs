@@ -7,14 +7,18 @@ use std::process::Command;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What mimalloc is told, in the variables that it reads when a process starts.
-const SETTINGS: [(&str, &str); 2] = [
+/// What allocators are told, in the variables that they read when a process starts.
+const SETTINGS: [(&str, &str); 3] = [
     // How long it keeps freed memory, in milliseconds. Otherwise most of what ten thousand objects
     // took would stay with threads that do not allocate again.
     ("MIMALLOC_PURGE_DELAY", "0"),
     // Whether the system may make huge pages of its memory. It fills up what was given back in
     // pieces: ten seconds of writes held twice what was written, and went on growing afterwards.
     ("MIMALLOC_ALLOW_THP", "0"),
+    // What C libraries ask the system's allocator for, such as the half megabyte with which zstd
+    // compresses a definition: beyond so many bytes it is mapped by itself and goes back when it is
+    // freed. Without a setting the bound grows with the first such block, and each thread keeps one.
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
 ];
 
 /// Makes freed memory go back to the system at once. Since the allocator reads its settings before

@@ -161,6 +161,14 @@ impl Store for OpenStore {
         self.inner().known(key, at)
     }
 
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        self.inner().modified(key, at)
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         self.inner().range(request)
     }
@@ -175,6 +183,10 @@ impl Store for OpenStore {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner().compact(revision)
+    }
+
+    fn hold_compactly(&self, folder: &str) {
+        self.inner().hold_compactly(folder);
     }
 
     fn health(&self) -> Result<(), StoreError> {

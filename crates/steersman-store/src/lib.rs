@@ -211,6 +211,17 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
+    /// The revision at which a key was last written, as of a revision; `None` if it was not there.
+    /// Like [`known`](Self::known), without its value.
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        let known = self.known(key, Some(at));
+        Box::pin(async move { Ok(known.await?.map(|entry| entry.modified)) })
+    }
+
     /// Reads the entries under a prefix, at a revision.
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>>;
 
@@ -231,6 +242,12 @@ pub trait Store: Send + Sync + 'static {
     fn is_stale(&self, key: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
         let _ = key;
         Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// Holds the values of a folder compressed in memory from now on: they are long, and read
+    /// seldom. Nobody sees a difference but in what it takes.
+    fn hold_compactly(&self, folder: &str) {
+        let _ = folder;
     }
 
     /// Whether the store would take a write, as far as it knows without trying: reads may go on

@@ -107,6 +107,14 @@ impl Store for MemoryStore {
         future::ready(self.shared.index.at(key, at)).boxed()
     }
 
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        future::ready(self.shared.index.modified(key, at)).boxed()
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         async move { self.shared.index.range(&request) }.boxed()
     }
@@ -128,5 +136,9 @@ impl Store for MemoryStore {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.shared.index.compact(revision).boxed()
+    }
+
+    fn hold_compactly(&self, folder: &str) {
+        self.shared.index.hold_compactly(folder);
     }
 }

@@ -17,6 +17,7 @@ use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 use super::conditions::{LOCAL, PASSED};
 use super::{GROUP, MANAGED, resource};
 use crate::document::{self, Stored};
+use crate::registry::Table;
 use crate::state::Server;
 use crate::state::residents::{Resident, is_of_resident};
 use crate::status::{Result, Status};
@@ -354,7 +355,8 @@ const AT_A_TIME: usize = 64;
 /// Brings the APIServices of a definition's versions up to what is served now.
 pub(crate) async fn follow_definition(server: &Arc<Server>, group: &str, versions: &[&str]) {
     let Ok(resource) = resource(server) else { return };
-    let served = served_versions(server, group);
+    let table = server.registry.table();
+    let served = served_versions(&table, group);
     let follow = |version: &str| {
         let wanted = Wanted::of_definition(group, version);
         let (resource, is_served) = (&resource, served.contains(version));
@@ -371,10 +373,9 @@ pub(crate) async fn follow_definition(server: &Arc<Server>, group: &str, version
 }
 
 /// The versions of a group in which definitions are served.
-fn served_versions(server: &Server, group: &str) -> HashSet<String> {
-    let table = server.registry.table();
+fn served_versions<'a>(table: &'a Table, group: &str) -> HashSet<&'a str> {
     let served = table.resources().filter(|r| r.is_custom() && r.group == group);
-    served.map(|resource| resource.version.to_string()).collect()
+    served.map(|resource| &*resource.version).collect()
 }
 
 async fn follow_version(

@@ -15,6 +15,8 @@ use super::serving::serve;
 use super::status::{begin_deletion, keep_own_status, prepare};
 use super::{folder, is_held, names, refresh};
 use crate::aggregation::local;
+use crate::apart::LONG_BYTES;
+use crate::document::exceeds;
 use crate::registry::Accepted;
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
@@ -59,8 +61,9 @@ impl Effects for Definitions {
     fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // Its schemas are read once more, and they may be long.
-            let server = written.server;
-            server.apart.run(true, pin!(definition_written(written))).await;
+            let Written { server, object, .. } = written;
+            let is_long = exceeds(object, LONG_BYTES);
+            server.apart.run(is_long, pin!(definition_written(written))).await;
         })
     }
 }
@@ -165,13 +168,14 @@ async fn instance_accepted(write: Write<'_>, name: &str, written: Revision) -> R
     let table = write.server.registry.table();
     let definition = write.resource.qualified();
     let Some(custom) = table.custom(&definition) else { return Ok(()) };
+    let key = folder() + &definition;
     // If that cannot be told any more, the instance is there all the same.
-    let found = write.server.at(&(folder() + &definition), written).await;
-    let Ok(found) = found else { return Ok(()) };
-    let entry = found.ok_or_else(Status::no_such_resource)?;
-    if entry.modified == custom.revision {
+    let Ok(modified) = write.server.store.modified(&key, written).await else { return Ok(()) };
+    if modified == Some(custom.revision) {
         return Ok(());
     }
+    let Ok(found) = write.server.at(&key, written).await else { return Ok(()) };
+    let entry = found.ok_or_else(Status::no_such_resource)?;
     let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
     if metadata::is_deleting(&object) {
         return Err(terminating(write.resource, name));

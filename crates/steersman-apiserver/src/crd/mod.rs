@@ -11,6 +11,7 @@
 mod effects;
 mod ending;
 mod names;
+mod resting;
 mod serving;
 mod status;
 
@@ -19,7 +20,8 @@ use steersman_rules::metadata;
 
 pub(crate) use effects::{Definitions, Instances};
 pub(crate) use ending::{needs_care, tend};
-pub(crate) use serving::{folder, followed, refresh};
+pub(crate) use resting::used;
+pub(crate) use serving::{folder, followed, is_news, refresh};
 
 /// Holds a definition until its instances are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -50,39 +50,46 @@ fn without_nothing(names: &Value) -> Value {
 /// Gives a definition the names that are free.
 pub(super) fn negotiate(table: &Table, definition: &Value) -> Naming {
     let spec = &definition["spec"];
-    let own = accepted(definition);
     let group = spec["group"].as_str().unwrap_or("");
-    let taken = Taken::of(table, group, metadata::text(definition, "name"), &own);
+    let own = accepted(definition);
+    let taken = Taken { table, group, definition: metadata::text(definition, "name"), own };
     let asked = &spec["names"];
     let mut naming =
         Naming { accepted: definition["status"]["acceptedNames"].clone(), conflict: None };
     if !naming.accepted.is_object() {
         naming.accepted = json!({"plural": "", "kind": ""});
     }
-    naming.one(asked, "plural", "PluralConflict", &taken.resources);
-    naming.one(asked, "singular", "SingularConflict", &taken.resources);
-    naming.short_names(asked, &taken.resources);
-    naming.one(asked, "kind", "KindConflict", &taken.kinds);
-    naming.one(asked, "listKind", "ListKindConflict", &taken.kinds);
+    let resource = |name: &str| taken.is_resource(name);
+    let kind = |name: &str| taken.is_kind(name);
+    naming.one(asked, "plural", "PluralConflict", &resource);
+    naming.one(asked, "singular", "SingularConflict", &resource);
+    naming.short_names(asked, &resource);
+    naming.one(asked, "kind", "KindConflict", &kind);
+    naming.one(asked, "listKind", "ListKindConflict", &kind);
     naming.take(asked, "categories");
     naming
 }
 
 impl Naming {
-    fn one(&mut self, asked: &Value, field: &str, reason: &'static str, taken: &HashSet<&str>) {
+    fn one(
+        &mut self,
+        asked: &Value,
+        field: &str,
+        reason: &'static str,
+        is_taken: &dyn Fn(&str) -> bool,
+    ) {
         let name = asked[field].as_str().unwrap_or("");
-        if self.accepted[field].as_str() != Some(name) && taken.contains(name) {
+        if self.accepted[field].as_str() != Some(name) && is_taken(name) {
             self.conflict = Some((reason, in_use(name)));
         } else {
             self.take(asked, field);
         }
     }
 
-    fn short_names(&mut self, asked: &Value, taken: &HashSet<&str>) {
+    fn short_names(&mut self, asked: &Value, is_taken: &dyn Fn(&str) -> bool) {
         let own: HashSet<&str> = list(&self.accepted["shortNames"]).collect();
         let fresh = list(&asked["shortNames"]).filter(|name| !own.contains(name));
-        let conflicts: Vec<String> =
-            fresh.filter(|name| taken.contains(name)).map(in_use).collect();
+        let conflicts: Vec<String> = fresh.filter(|name| is_taken(name)).map(in_use).collect();
         match &conflicts[..] {
             [] => self.take(asked, "shortNames"),
             [one] => self.conflict = Some(("ShortNamesConflict", one.clone())),
@@ -99,26 +106,36 @@ impl Naming {
     }
 }
 
-/// The names that resources of a group have.
+/// The names that resources of a group have, and a definition itself. There may be a thousand, and
+/// few are asked for.
 struct Taken<'a> {
-    resources: HashSet<&'a str>,
-    kinds: HashSet<&'a str>,
+    table: &'a Table,
+    group: &'a str,
+    definition: &'a str,
+    own: Accepted,
 }
 
-impl<'a> Taken<'a> {
-    fn of(table: &'a Table, group: &'a str, definition: &'a str, own: &'a Accepted) -> Self {
-        let mut taken = Self { resources: HashSet::new(), kinds: HashSet::new() };
-        for accepted in table.accepted_in_group(group, definition).chain([own]) {
-            taken.resources.extend(accepted.resources.iter().map(String::as_str));
-            taken.kinds.extend(accepted.kinds.iter().map(String::as_str));
-        }
-        // What is built in is served before what is defined.
-        for resource in table.builtin_in_group(group) {
-            taken.resources.extend([resource.plural.as_ref(), resource.singular.as_ref()]);
-            taken.resources.extend(resource.short_names.iter().map(AsRef::as_ref));
-            taken.kinds.extend([resource.kind.as_ref(), resource.list_kind.as_ref()]);
-        }
-        taken
+impl Taken<'_> {
+    fn is_resource(&self, name: &str) -> bool {
+        self.accepted().any(|accepted| accepted.resources.iter().any(|taken| taken == name))
+            // What is built in is served before what is defined.
+            || self.table.builtin_in_group(self.group).any(|resource| {
+                resource.plural == name
+                    || resource.singular == name
+                    || resource.short_names.iter().any(|taken| taken == name)
+            })
+    }
+
+    fn is_kind(&self, name: &str) -> bool {
+        self.accepted().any(|accepted| accepted.kinds.iter().any(|taken| taken == name))
+            || self
+                .table
+                .builtin_in_group(self.group)
+                .any(|resource| resource.kind == name || resource.list_kind == name)
+    }
+
+    fn accepted(&self) -> impl Iterator<Item = &Accepted> {
+        self.table.accepted_in_group(self.group, self.definition).chain([&self.own])
     }
 }
 

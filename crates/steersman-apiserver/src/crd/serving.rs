@@ -5,9 +5,10 @@
 //! counts only if it is newer than what is known.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
+use hashbrown::DefaultHashBuilder;
 use serde_json::Value;
 use steersman_rules::kinds::custom_resource_definition::{
     self as definitions, Defined, is_established,
@@ -28,6 +29,11 @@ pub(crate) fn folder() -> String {
     format!("/registry/{GROUP}/{PLURAL}/")
 }
 
+/// Whether a write of whatever server is not known yet.
+pub(crate) fn is_news(server: &Server, event: &Event) -> bool {
+    !server.registry.knows(name(&event.key), event.revision)
+}
+
 /// Follows a write of whatever server: only serves what it says. Who wrote it does the rest, and
 /// if they do not, [`super::tend`] does.
 pub(crate) fn followed(server: &Server, event: &Event) {
@@ -43,10 +49,17 @@ pub(crate) async fn refresh(server: &Server) -> Result<Revision> {
     let before = server.registry.table();
     let request = RangeRequest { prefix: folder(), ..RangeRequest::default() };
     let state = server.store.range(request).await?;
-    state.entries.iter().for_each(|entry| serve_entry(server, entry));
-    let stored: HashSet<&str> = state.entries.iter().map(|entry| name(&entry.key)).collect();
-    for gone in before.definitions().filter(|name| !stored.contains(name)) {
-        server.registry.remove(gone, state.revision);
+    let is_known = |entry: &&Entry| {
+        before.custom(name(&entry.key)).is_some_and(|known| known.revision >= entry.modified)
+    };
+    let (known, news): (Vec<&Entry>, Vec<&Entry>) = state.entries.iter().partition(is_known);
+    news.into_iter().for_each(|entry| serve_entry(server, entry));
+    // Where all that is served is stored, which is nearly always, nobody has to be looked for.
+    if known.len() < before.definitions().count() {
+        let stored: HashSet<&str> = state.entries.iter().map(|entry| name(&entry.key)).collect();
+        for gone in before.definitions().filter(|name| !stored.contains(name)) {
+            server.registry.remove(gone, state.revision);
+        }
     }
     Ok(state.revision)
 }
@@ -107,7 +120,9 @@ pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
 
 /// A digest of what is served because of a definition: of its spec and the names it got.
 fn digest(definition: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    // A definition may have a megabyte, and nobody else sees the digest.
+    static DIGESTS: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    let mut hasher = DIGESTS.build_hasher();
     definition["spec"].hash(&mut hasher);
     definition["status"]["acceptedNames"].hash(&mut hasher);
     is_established(definition).hash(&mut hasher);

@@ -10,6 +10,7 @@ pub(crate) mod node_ports;
 pub(crate) mod plugins;
 pub(crate) mod remotes;
 pub(crate) mod residents;
+pub(crate) mod resting;
 pub(crate) mod reviews;
 pub(crate) mod service_ranges;
 
@@ -44,6 +45,7 @@ use node_ports::NodePorts;
 use plugins::Plugins;
 use remotes::Remotes;
 use residents::Resident;
+use resting::Resting;
 use service_ranges::ServiceRanges;
 
 /// What all requests share.
@@ -79,6 +81,8 @@ pub(crate) struct Server {
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// The definitions whose deletion is being ended here. Held for moments only.
     pub(crate) finalizing: Mutex<HashSet<String>>,
+    /// Who lets schemas of definitions rest.
+    pub(crate) resting: Resting,
     /// Events as they were written for the first who watches.
     pub(crate) events: SharedEvents,
     /// The node ports that services hold.

@@ -1,6 +1,7 @@
 //! Changing what is stored: what an object becomes when a client, or the server, wants it changed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_rules::metadata;
@@ -138,7 +139,7 @@ async fn put(
         false => Some(writer.to_storage(&new, &bytes).await?),
     };
     let expected = Expected::Modified(found.modified);
-    match writer.commit(place, value.clone(), &new, expected, held).await {
+    match writer.commit(place, value.clone(), &Arc::new(new), expected, held).await {
         Ok(revision) => Ok(Attempt::Written(writer.written(value, bytes, revision).await)),
         Err(StoreError::Conflict { .. }) => Ok(Attempt::Conflict),
         Err(error) => Ok(Attempt::Failed(error.into())),

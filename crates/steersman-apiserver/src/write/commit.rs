@@ -29,7 +29,7 @@ impl Writer<'_> {
         &self,
         place: Place<'_>,
         bytes: Option<Bytes>,
-        object: &Value,
+        object: &Arc<Value>,
         expected: Expected,
         held: Held,
     ) -> Result<Revision, StoreError> {
@@ -55,7 +55,7 @@ impl Writer<'_> {
         }
         let server = Arc::clone(self.server);
         let resource = self.resource.clone();
-        let object = object.clone();
+        let object = Arc::clone(object);
         // A client that goes away must not leave the definition written and not served, the
         // service written and its address free, the pod written and its quota not charged, nor
         // the webhook configured and not asked.
@@ -69,7 +69,7 @@ impl Writer<'_> {
             if let Some(effects) = server.effects.of(&resource) {
                 let server = &server;
                 let resource = &resource;
-                let object = &object;
+                let object = &*object;
                 effects.written(Written { server, resource, object, revision, gone }).await;
             }
             drop(turn);

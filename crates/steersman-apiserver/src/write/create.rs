@@ -19,6 +19,8 @@
 //!
 //! If a generated name is taken, 6 to 12 are done again with another one.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
@@ -159,6 +161,7 @@ impl Creation<'_> {
         let writer = self.writer;
         let has_version = prepare::resource_version(&object).is_ok_and(|version| version != 0);
         let bytes = writer.encode(&mut object)?;
+        let object = Arc::new(object);
         let place = self.place(&object);
         if writer.dry_run {
             let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
@@ -241,7 +244,7 @@ async fn taken(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {
 async fn take_back(
     writer: &Writer<'_>,
     place: Place<'_>,
-    object: &Value,
+    object: &Arc<Value>,
     mut revision: Revision,
 ) -> Result<()> {
     loop {

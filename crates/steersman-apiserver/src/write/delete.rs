@@ -4,6 +4,8 @@
 //! While it is held it carries a deletionTimestamp; who removes the last hold removes it. What
 //! the client wishes is in [`DeleteOptions`].
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_rules::metadata;
@@ -64,9 +66,9 @@ impl Swap for Deletion<'_> {
             let seen = conversion::object(writer.server, writer.resource, &old).await?;
             request.with_options(options.to_document()).delete(&seen).await?;
         }
-        let marked = mark(writer, &old, options);
+        let marked = Arc::new(mark(writer, &old, options));
         let gone = change::deletion_is_done(writer, &marked);
-        if !gone && marked == old {
+        if !gone && *marked == old {
             return Ok(Attempt::Unchanged(Deleted::Marked(stored)));
         }
         let bytes = encode(&marked)?;
@@ -81,7 +83,7 @@ impl Swap for Deletion<'_> {
         }
         let mut expected = Expected::Modified(entry.modified);
         // Whoever watches a pod hears that it ends before it is gone, however short its grace is.
-        if gone && ends_gracefully(writer.resource) && marked != old {
+        if gone && ends_gracefully(writer.resource) && *marked != old {
             let held = Held::default();
             match writer.commit(place, Some(bytes.clone()), &marked, expected, held).await {
                 Ok(revision) => expected = Expected::Modified(revision),

@@ -1,9 +1,7 @@
 //! Literals that cannot mean anything: found when an expression is compiled, not when it runs.
 
-use std::collections::HashMap;
-
 use super::Reference;
-use crate::ast::{Ast, Call, Element, Entry, Expr, Id, Kind, Literal};
+use crate::ast::{Ast, ById, Call, Element, Entry, Expr, Id, Kind, Literal};
 use crate::library::{Piece, Pieces, format_complaint};
 use crate::pattern::compile;
 use crate::shape::Type;
@@ -13,7 +11,7 @@ use crate::time::{Duration, Timestamp};
 pub(super) fn validate(
     ast: &Ast,
     types: &[Type],
-    references: &HashMap<Id, Reference>,
+    references: &ById<Reference>,
     reporter: &mut Reporter<'_>,
 ) {
     let mut validator = Validator { ast, types, references, reporter };
@@ -23,7 +21,7 @@ pub(super) fn validate(
 struct Validator<'v, 'r, 't> {
     ast: &'v Ast,
     types: &'v [Type],
-    references: &'v HashMap<Id, Reference>,
+    references: &'v ById<Reference>,
     reporter: &'r mut Reporter<'t>,
 }
 

@@ -3,11 +3,10 @@
 mod literals;
 mod unify;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{
-    Ast, Call, Comprehension, Construction, Element, Entry, Expr, Id, Kind, Literal, Select,
+    Ast, ById, Call, Comprehension, Construction, Element, Entry, Expr, Id, Kind, Literal, Select,
 };
 use crate::env::Env;
 use crate::library::Overload;
@@ -33,7 +32,7 @@ pub(crate) enum Reference {
 pub(crate) struct Checked {
     pub(crate) ast: Ast,
     pub(crate) types: Vec<Type>,
-    pub(crate) references: HashMap<Id, Reference>,
+    pub(crate) references: ById<Reference>,
 }
 
 impl Checked {
@@ -49,7 +48,7 @@ pub(crate) fn check(text: &str, ast: Ast, env: &Env) -> Result<Checked, Issues> 
         env,
         ast: &ast,
         types,
-        references: HashMap::new(),
+        references: ById::default(),
         unifier: Unifier::default(),
         scopes: Vec::new(),
         reporter: Reporter::new(text),
@@ -70,7 +69,7 @@ struct Checker<'c> {
     env: &'c Env,
     ast: &'c Ast,
     types: Vec<Type>,
-    references: HashMap<Id, Reference>,
+    references: ById<Reference>,
     unifier: Unifier,
     scopes: Vec<(Arc<str>, Type)>,
     reporter: Reporter<'c>,

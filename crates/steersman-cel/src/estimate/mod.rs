@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 pub use range::Estimate;
 
-use crate::ast::{Call, Comprehension, Element, Entry, Expr, Form, Id, Kind, Literal, Select};
+use crate::ast::{
+    ById, Call, Comprehension, Element, Entry, Expr, Form, Id, Kind, Literal, Select,
+};
 use crate::checker::{Checked, Reference};
 use crate::env::Env;
 use crate::program::cost::{LIST_CREATE, MAP_CREATE, STRUCT_CREATE};
@@ -26,10 +28,10 @@ pub(crate) fn estimate(checked: &Checked, env: &Env) -> Estimate {
     let mut coster = Coster {
         checked,
         env,
-        paths: HashMap::new(),
+        paths: ById::default(),
         locals: HashMap::new(),
-        sizes: HashMap::new(),
-        entries: HashMap::new(),
+        sizes: ById::default(),
+        entries: ById::default(),
     };
     coster.cost(&checked.ast.root)
 }
@@ -37,10 +39,10 @@ pub(crate) fn estimate(checked: &Checked, env: &Env) -> Estimate {
 struct Coster<'c> {
     checked: &'c Checked,
     env: &'c Env,
-    paths: HashMap<Id, Path>,
+    paths: ById<Path>,
     locals: HashMap<Arc<str>, Vec<LocalVariable>>,
-    sizes: HashMap<Id, Estimate>,
-    entries: HashMap<Id, EntrySize>,
+    sizes: ById<Estimate>,
+    entries: ById<EntrySize>,
 }
 
 /// What is known about a variable of a comprehension.

@@ -122,7 +122,11 @@ impl Shape {
     pub fn object(name: &str, fields: impl IntoIterator<Item = (String, Shape)>) -> Self {
         let fields = fields
             .into_iter()
-            .filter_map(|(json, shape)| Some((escape(&json)?.into(), Field::new(&json, shape))))
+            .filter_map(|(json, shape)| {
+                let json: Arc<str> = json.into();
+                let name = if is_plain(&json) { Arc::clone(&json) } else { escape(&json)?.into() };
+                Some((name, Field::new(json, shape)))
+            })
             .collect();
         Self::new(ShapeKind::Object(Arc::new(ObjectShape {
             name: name.into(),
@@ -178,8 +182,8 @@ impl Shape {
 }
 
 impl Field {
-    fn new(json: &str, shape: Shape) -> Self {
-        Self { json: json.into(), ty: shape.ty(), shape: Arc::new(shape) }
+    fn new(json: Arc<str>, shape: Shape) -> Self {
+        Self { json, ty: shape.ty(), shape: Arc::new(shape) }
     }
 }
 
@@ -208,6 +212,17 @@ impl ObjectShape {
         };
         Self { name: name.into(), fields: fields.into_iter().map(field).collect(), open: false }
     }
+}
+
+/// Whether a property's name is written in an expression as it is.
+fn is_plain(name: &str) -> bool {
+    let mut last = b'0';
+    let is_plain = name.bytes().all(|byte| {
+        let is_second = byte == b'_' && last == b'_';
+        last = byte;
+        byte.is_ascii_alphanumeric() || (byte == b'_' && !is_second)
+    });
+    is_plain && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && !is_keyword(name)
 }
 
 /// How a property's name is written in an expression: `foo-bar` as `foo__dash__bar`, `namespace` as
@@ -282,12 +297,16 @@ mod tests {
             ("a.b-c/d", "a__dot__b__dash__c__slash__d"),
             ("in", "__in__"),
             ("_x", "_x"),
+            ("a_b_", "a_b_"),
+            ("a___", "a__underscores___"),
         ] {
+            assert_eq!(is_plain(name), name == escaped, "{name}");
             assert_eq!(escape(name).as_deref(), Some(escaped));
             assert_eq!(unescape(escaped).as_deref(), Some(name));
         }
         for bad in ["", "1a", "a b", "a$"] {
             assert_eq!(escape(bad), None);
+            assert!(!is_plain(bad), "{bad}");
         }
     }
 }

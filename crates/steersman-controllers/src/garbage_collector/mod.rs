@@ -32,6 +32,7 @@ use steersman::workqueue::{ExponentialBackoff, WorkQueue};
 use steersman::{Client, Error, Metrics, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{self, ChangeCheck, Discovered, ServedResource};
@@ -48,8 +49,11 @@ const WORKERS: usize = 20;
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
 /// How soon it is asked again if it did not answer.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
-/// Definitions come by the dozen: what comes within this time of the first is asked for together.
+/// Definitions come by the dozen: the server is asked once none has come for this long, so that
+/// whoever installs them need not share it with monitors.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(100);
+/// The longest that what comes all the time is waited for.
+const DISCOVERY_DELAY_MAX: Duration = Duration::from_secs(2);
 /// How long workers wait for the graph to be complete before they start anyway.
 const SYNC_PATIENCE: Duration = Duration::from_secs(30);
 /// The longest wait after an attempt failed, or told nothing yet, as in Kubernetes.
@@ -159,7 +163,7 @@ impl Collector {
                     self.enqueue(unresolved);
                     monitors.follow(resources, &self);
                     if workers.is_empty() {
-                        let _ = tokio::time::timeout(SYNC_PATIENCE, monitors.synced()).await;
+                        let _ = timeout(SYNC_PATIENCE, monitors.synced()).await;
                         for _ in 0..WORKERS {
                             workers.spawn(Arc::clone(&self).work(Task::Delete));
                             workers.spawn(Arc::clone(&self).work(Task::Orphan));
@@ -175,7 +179,7 @@ impl Collector {
                 }
             };
             tokio::select! {
-                () = changed => tokio::time::sleep(DISCOVERY_DELAY).await,
+                () = changed => until_quiet(&self.resources_changed).await,
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -217,6 +221,12 @@ impl Collector {
             queue.done(&uid);
         }
     }
+}
+
+/// Waits until nothing has changed for a while.
+async fn until_quiet(changed: &Notify) {
+    let end = Instant::now() + DISCOVERY_DELAY_MAX;
+    while timeout(DISCOVERY_DELAY, changed.notified()).await.is_ok() && Instant::now() < end {}
 }
 
 /// What comes of a piece of work; a panic is an error like others, to be tried again.

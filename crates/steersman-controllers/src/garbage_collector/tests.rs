@@ -1,12 +1,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PropagationPolicy;
 use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::{Instant, interval};
 
 use super::graph::{Graph, Node, Work};
 use super::plan::{Decision, OwnerState, decide, invalid_namespace};
+use super::until_quiet;
 use crate::discovery::{ServedResource, test_resource};
 
 fn resource() -> Arc<ServedResource> {
@@ -254,4 +258,30 @@ fn an_object_that_is_being_deleted_is_left_alone() {
     let deletion_timestamp = serde_json::from_value(json!("2030-01-01T12:00:00Z")).unwrap();
     let meta = ObjectMeta { deletion_timestamp, ..ObjectMeta::default() };
     assert_eq!(decide(&meta, &owners, false), Decision::Keep);
+}
+
+/// How long is waited after so many definitions, of which one comes every 50 milliseconds.
+async fn waited(definitions: usize) -> u128 {
+    let changed = Notify::new();
+    let began = Instant::now();
+    let come = async {
+        let mut often = interval(Duration::from_millis(50));
+        for _ in 0..definitions {
+            often.tick().await;
+            changed.notify_one();
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = until_quiet(&changed) => {}
+        () = come => {}
+    }
+    began.elapsed().as_millis()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_served_is_asked_for_when_no_more_definitions_come_or_it_takes_too_long() {
+    assert_eq!(waited(0).await, 100);
+    assert_eq!(waited(11).await, 600);
+    assert_eq!(waited(1000).await, 2000);
 }

@@ -175,10 +175,10 @@ mod tests {
             |plural: &str| all.iter().find(|kind| kind.plural == plural).unwrap().schema.root();
         let [deployments, leases] = [root("deployments"), root("leases")];
         let rolling = |surge| json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": surge}}}});
-        assert_eq!(check(deployments, &rolling(json!({"a": "b"}))), Ok(()));
+        assert_eq!(check(&deployments, &rolling(json!({"a": "b"}))), Ok(()));
         let renewed = |time| json!({"spec": {"renewTime": time}});
-        assert_eq!(check(leases, &renewed(json!(1))), Ok(()));
+        assert_eq!(check(&leases, &renewed(json!(1))), Ok(()));
         let why = ".spec.renewTime: expected any scalar, got &{[true]}";
-        assert_eq!(check(leases, &renewed(json!([true]))), Err(why.to_owned()));
+        assert_eq!(check(&leases, &renewed(json!([true]))), Err(why.to_owned()));
     }
 }

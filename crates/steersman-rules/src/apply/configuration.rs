@@ -9,7 +9,8 @@ use crate::schema::{Node, Relation, Schema};
 /// refused, and so is one that sets what can only be replaced as a whole: whoever means to change a
 /// part of that would remove the rest.
 pub fn lay_over(schema: &Schema, live: &Value, configuration: &Value) -> Result<Value, String> {
-    let node = schema.root();
+    let root = schema.root();
+    let node = &*root;
     check::check(node, configuration)
         .map_err(|why| format!("failed to convert patch object to typed object: {why}"))?;
     let mut atomics = Vec::new();

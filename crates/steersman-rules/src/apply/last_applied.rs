@@ -53,7 +53,8 @@ pub(super) fn refresh(apply: &Apply<'_>, object: &mut Value) {
 fn last_applied(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
     let text = live.pointer("/metadata/annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(text).ok()?;
-    let node = apply.schema.root();
+    let root = apply.schema.root();
+    let node = &*root;
     if last.get("apiVersion")? != apply.api_version || check::check(node, &last).is_err() {
         return None;
     }

@@ -46,7 +46,7 @@ use serde_json::{Map, Value};
 use self::fieldset::FieldSet;
 use self::managed_fields::{Fields, ManagerId, Managers, Operation, Owned, UNOWNED};
 use self::versions::{Changed, Changes, Write};
-use crate::schema::Schema;
+use crate::schema::{Node, Schema};
 
 pub use self::configuration::lay_over;
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
@@ -130,7 +130,7 @@ pub fn check_configuration(
     if applied.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
         return Err(ApplyError::Managed);
     }
-    check::check(schema.root(), applied).map_err(|error| {
+    check::check(&schema.root(), applied).map_err(|error| {
         let namespace = text("/metadata/namespace");
         let name = text("/metadata/name");
         // The core group has no name, but its slash.
@@ -144,9 +144,10 @@ pub fn check_configuration(
 /// Merges an applied configuration into the live object and updates `managedFields`. An apply
 /// that changes nothing returns the live object as it is.
 pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
-    let node = apply.schema.root();
+    let root = apply.schema.root();
+    let node = &*root;
     let mut new = apply.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let mut managers = managers_before(&apply, &mut new);
+    let mut managers = managers_before(&apply, node, &mut new);
     let id = ManagerId::new(Operation::Apply, apply.manager, apply.api_version, apply.subresource);
     let last = managers.remove(&id);
 
@@ -161,10 +162,10 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
         .as_ref()
         .is_some_and(|last| matches!(&last.fields, Fields::Encoded(last) if *last == encoded));
     if let Some(last) = last.as_ref().filter(|_| !same_fields) {
-        forget_abandoned(&apply, last, &fields, &managers, &mut new);
+        forget_abandoned(&apply, node, last, (&fields, &managers), &mut new);
     }
 
-    let changes = Changes::new(apply.write(live, &new), &managers);
+    let changes = Changes::new(apply.write(node, live, &new), &managers);
     if !apply.force {
         let conflicts =
             last_applied::without_own(&apply, live, conflict::find(&managers, &changes));
@@ -204,7 +205,8 @@ pub fn track(track: Track<'_>) {
     if managers.is_empty() && live.is_some() {
         return;
     }
-    let node = schema.root();
+    let root = schema.root();
+    let node = &*root;
     reconcile::reconcile(node, &mut managers);
     let empty;
     let old = match live {
@@ -223,9 +225,9 @@ pub fn track(track: Track<'_>) {
 }
 
 impl<'a> Apply<'a> {
-    fn write(&self, old: &'a Value, new: &'a Value) -> Write<'a> {
+    fn write(&self, node: &'a Node, old: &'a Value, new: &'a Value) -> Write<'a> {
         let Self { api_version, versions, resets, .. } = *self;
-        Write { old, new, node: self.schema.root(), api_version, versions, resets }
+        Write { old, new, node, api_version, versions, resets }
     }
 }
 
@@ -271,9 +273,9 @@ fn is_same(live: &Value, new: &Value) -> bool {
 /// Removes what a manager applied last time and does not any more, unless somebody owns it.
 fn forget_abandoned(
     apply: &Apply<'_>,
+    node: &Node,
     last: &Owned,
-    fields: &FieldSet,
-    managers: &Managers,
+    (fields, managers): (&FieldSet, &Managers),
     new: &mut Value,
 ) {
     let other_version = last.api_version != apply.api_version;
@@ -286,20 +288,19 @@ fn forget_abandoned(
         .collect();
     let mut owned: Vec<(&str, &FieldSet)> = sets.iter().map(|(v, set)| (*v, set)).collect();
     owned.push((apply.api_version, fields));
-    *new = versions::prune(apply.write(new, new), last, &owned);
+    *new = versions::prune(apply.write(node, new, new), last, &owned);
     // What the configuration has empty is empty now, and not gone.
-    merge::merge(apply.schema.root(), new, apply.applied);
+    merge::merge(node, new, apply.applied);
 }
 
 /// The managers of the live object, taken out of it. If it exists and has none, everything in it
 /// belongs to "before-first-apply", so that the first apply cannot silently overwrite it.
-fn managers_before(apply: &Apply<'_>, live: &mut Value) -> Managers {
+fn managers_before(apply: &Apply<'_>, node: &Node, live: &mut Value) -> Managers {
     let mut managers = managed_fields::take(live).map(managed_fields::read).unwrap_or_default();
-    let node = apply.schema.root();
     reconcile::reconcile(node, &mut managers);
     if managers.is_empty() && apply.live.is_some() {
         let empty = apply.schema.empty();
-        let changes = Changes::new(apply.write(&empty, live), &managers);
+        let changes = Changes::new(apply.write(node, &empty, live), &managers);
         let version = apply.api_version;
         let subresource = apply.subresource;
         let id = ManagerId::new(Operation::Update, BEFORE_FIRST_APPLY, version, subresource);

@@ -118,7 +118,7 @@ fn compare_in(write: Write<'_>, api_version: &str, unchanged: bool) -> Option<Ch
         return Some(Changed::new(Comparison::default(), write.resets));
     }
     let (old, _) = write.versions.convert(write.old, api_version)?;
-    Some(Changed::new(compare(schema.root(), &old, &new), write.resets))
+    Some(Changed::new(compare(&schema.root(), &old, &new), write.resets))
 }
 
 /// Takes out of a merged object what a manager applied last time and nobody owns any more.
@@ -133,7 +133,8 @@ pub(super) fn prune(write: Write<'_>, last: &Owned, managers: &[(&str, &FieldSet
             None => return merged.clone(),
         },
     };
-    let node = schema.as_ref().map_or(write.node, Schema::root);
+    let root = schema.as_ref().map(Schema::root);
+    let node = root.as_deref().unwrap_or(write.node);
     let last_fields = last.fields.to_set().with_declared_parents(node);
     let mut pruned = without(node, &merged_then, &last_fields);
     for (version, owned) in by_version(managers, &last.api_version) {
@@ -170,7 +171,7 @@ fn put_back_in(
     let in_version = |object: &Value| write.versions.convert(object, version);
     let put_back = || {
         let ((merged, schema), (pruned, _)) = (in_version(merged)?, in_version(pruned)?);
-        let kept = put_back(schema.root(), &merged, &pruned, owned);
+        let kept = put_back(&schema.root(), &merged, &pruned, owned);
         Some(write.versions.convert(&kept, &last.api_version)?.0)
     };
     put_back().unwrap_or_else(|| pruned.clone())

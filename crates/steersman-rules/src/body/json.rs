@@ -16,7 +16,8 @@ use crate::schema::{ANY, List, ListKind, Node, Schema, Shape, structural_node as
 /// Reads a body, and tells what strict decoding would complain about. Unknown fields are
 /// dropped, of fields that stand twice the last stays.
 pub fn read(body: &[u8], schema: &Schema) -> serde_json::Result<(Value, Vec<Finding>)> {
-    let node = schema.root();
+    let root = schema.root();
+    let node = &*root;
     let typed = matches!(node.shape, Shape::Named(_));
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);

@@ -59,7 +59,7 @@ pub fn strategic_merge_patch(
     patch: &[u8],
 ) -> Result<Value, PatchError> {
     let patch = parse_object(patch).map_err(PatchError::Malformed)?;
-    strategic::apply(schema.root(), object, patch)
+    strategic::apply(&schema.root(), object, patch)
 }
 
 fn parse_object(patch: &[u8]) -> Result<Map<String, Value>, String> {

@@ -9,7 +9,6 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::join::place;
 use super::table::{self, Message};
 use super::wire::{close, open, put_bytes, put_varint};
 use super::{MAGIC, ProtobufError, Result, document};
@@ -106,7 +105,7 @@ impl<'a> Sealed<'a> {
 
 /// Whether objects of this schema have a protobuf form: the built-in kinds have.
 pub fn writes(schema: &Schema) -> bool {
-    place(schema.root()).is_some()
+    schema.is_typed()
 }
 
 /// The numbers of a list's two fields.

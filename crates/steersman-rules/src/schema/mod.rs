@@ -8,6 +8,7 @@ pub mod builtin;
 mod correlation;
 mod decode;
 mod defaults;
+mod defined;
 mod embedded;
 mod expressions;
 mod format;
@@ -26,16 +27,17 @@ mod validate;
 mod way;
 
 use std::fmt::{self, Debug};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use self::defined::{Built, Defined};
 use self::way::Way;
 use crate::field::{Errors, FieldError, FieldErrorKind};
 
 pub use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
 pub use defaults::{ADDED_MAX, DefaultsTooLarge};
-use expressions::Expressions;
 pub use expressions::{RuleCost, rule_costs};
 pub(crate) use expressions::{check as check_expressions, resolved_field_path};
 pub(crate) use format::is_known as is_known_format;
@@ -51,17 +53,48 @@ use validate::Change;
 /// The shape of one kind's documents; cheap to clone.
 #[derive(Clone)]
 pub struct Schema {
-    root: Arc<Node>,
+    source: Source,
     /// The resourceVersion at which it came to be; what was written before may not have its
     /// defaults.
     since: u64,
-    /// What a definition says in expressions.
-    expressions: Option<Arc<Expressions>>,
-    /// Whether a definition has patterns.
-    has_patterns: bool,
-    /// Whether there are resources in it, and lists in which nothing may be twice.
-    has_embedded: bool,
-    has_unique: bool,
+}
+
+/// Where a shape comes from.
+#[derive(Clone)]
+enum Source {
+    /// It is there: that of a built-in kind, or none.
+    Known(Arc<Node>),
+    /// A definition, of which it is made when it is used.
+    Defined(Arc<Defined>),
+}
+
+/// The shape of a whole object, while somebody uses it.
+pub(crate) enum Root<'a> {
+    Known(&'a Node),
+    Built(Arc<Built>),
+}
+
+impl Deref for Root<'_> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Known(node) => node,
+            Self::Built(built) => &built.root,
+        }
+    }
+}
+
+impl Root<'_> {
+    /// Whether there are resources in it.
+    fn has_embedded(&self) -> bool {
+        matches!(self, Self::Built(built) if built.has_embedded)
+    }
+
+    /// Whether there are lists in it in which nothing may be twice.
+    fn has_unique(&self) -> bool {
+        matches!(self, Self::Built(built) if built.has_unique)
+    }
 }
 
 /// What is wrong with an object, and what was so before.
@@ -96,12 +129,16 @@ pub(crate) fn embedded_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec
 
 /// What the rules in a part of a structural schema say of a value, named from that value.
 pub(crate) fn rule_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    if !expressions::has_rules(openapi_v3_schema) {
+        return Vec::new();
+    }
     let is_root = openapi_v3_schema["x-kubernetes-embedded-resource"] == true;
-    let expressions = Expressions::of(openapi_v3_schema, is_root);
-    let Some(expressions) = expressions else { return Vec::new() };
+    let Some(rules) = expressions::Level::of_schema(openapi_v3_schema, is_root) else {
+        return Vec::new();
+    };
     // As new, and as a value that stays: only then are rules heard that compare the two.
-    let mut errors = expressions.evaluate(value, Some(value)).errors;
-    errors.extend(expressions.evaluate(value, None).errors);
+    let mut errors = expressions::evaluate(&rules, value, Some(value)).errors;
+    errors.extend(expressions::evaluate(&rules, value, None).errors);
     errors.dedup();
     errors
 }
@@ -111,17 +148,6 @@ pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bo
     let mut known = value.clone();
     unknown::prune(&structural::node(openapi_v3_schema), &mut known);
     known != *value
-}
-
-/// Whether there are patterns anywhere in a schema.
-fn has_patterns(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, below)| name == "pattern" && below.is_string() || has_patterns(below)),
-        Value::Array(items) => items.iter().any(has_patterns),
-        _ => false,
-    }
 }
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
@@ -152,18 +178,7 @@ impl Schema {
 
     /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
     pub fn structural(openapi_v3_schema: &Value) -> Self {
-        let root = structural::root(openapi_v3_schema);
-        let is_embedded =
-            |node: &Node| matches!(&node.shape, Shape::Object(object) if object.embedded);
-        let is_unique =
-            |node: &Node| matches!(&node.shape, Shape::List(it) if it.kind != ListKind::Atomic);
-        Self {
-            expressions: Expressions::of(openapi_v3_schema, true).map(Arc::new),
-            has_patterns: has_patterns(openapi_v3_schema),
-            has_embedded: root.contains(&is_embedded),
-            has_unique: root.contains(&is_unique),
-            ..Self::new(root)
-        }
+        Self { source: Source::Defined(Arc::new(Defined::new(openapi_v3_schema))), since: 0 }
     }
 
     /// No schema: types are deduced from values (maps granular, lists atomic).
@@ -173,7 +188,7 @@ impl Schema {
 
     /// Removes fields that the schema does not know.
     pub fn prune(&self, object: &mut Value) {
-        unknown::prune(&self.root, object);
+        unknown::prune(&self.root(), object);
     }
 
     /// Fills in the defaults that the schema states, and drops nulls that mean "not set". Of a
@@ -182,10 +197,10 @@ impl Schema {
     pub fn apply_defaults(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
         if self.is_typed() {
             defaults::check_items(object)?;
-            settle(&self.root, object);
+            settle(&self.root(), object);
             Ok(())
         } else {
-            defaults::apply(&self.root, object)
+            defaults::apply(&self.root(), object)
         }
     }
 
@@ -200,14 +215,14 @@ impl Schema {
     /// from it in which nothing is set. Other kinds have no such fields.
     pub fn settle(&self, object: &mut Value) {
         if self.is_typed() {
-            settle(&self.root, object);
+            settle(&self.root(), object);
         }
     }
 
     /// The paths of fields that the schema does not know, such as `spec.foo`.
     pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        unknown::find(&self.root, object, &Way::ROOT, &mut found);
+        unknown::find(&self.root(), object, &Way::ROOT, &mut found);
         found
     }
 
@@ -228,40 +243,39 @@ impl Schema {
     }
 
     fn by_shape(&self, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
+        let root = self.root();
         let mut found = Errors::default();
-        validate::validate_change(&self.root, Change { new, old }, &Way::ROOT, &mut found);
+        validate::validate_change(&root, Change { new, old }, &Way::ROOT, &mut found);
         // What is embedded is held to this on every update, changed or not.
-        if self.has_embedded && part == Part::All {
-            embedded::validate(&self.root, new, &Way::ROOT, &mut found);
+        if root.has_embedded() && part == Part::All {
+            embedded::validate(&root, new, &Way::ROOT, &mut found);
         }
         // Lists that were wrong before may stay so, all of them.
-        let repeated = self.repeated(new);
-        if !repeated.is_empty() && old.is_none_or(|old| self.repeated(old).is_empty()) {
+        let repeated = repeated_in(&root, new);
+        if !repeated.is_empty() && old.is_none_or(|old| repeated_in(&root, old).is_empty()) {
             found.extend(repeated);
         }
         found.into()
     }
 
-    /// What is twice where it may not be.
-    fn repeated(&self, object: &Value) -> Errors {
-        let mut found = Errors::default();
-        if self.has_unique {
-            list_type::validate(&self.root, object, &Way::ROOT, &mut found);
-        }
-        found
-    }
-
     fn by_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Mistakes {
-        let Some(expressions) = &self.expressions else {
+        let Source::Defined(defined) = &self.source else {
             return Mistakes { errors, warnings: Vec::new() };
         };
+        if !defined.has_rules {
+            return Mistakes { errors, warnings: Vec::new() };
+        }
         if errors.iter().any(hides_others) {
             let text = format!("Invalid value: null: {UNCHECKED}");
             let field = "<nil>".to_owned();
             errors.push(FieldError { kind: FieldErrorKind::Invalid, field, text });
             return Mistakes { errors, warnings: Vec::new() };
         }
-        let found = expressions.evaluate(new, old);
+        let built = defined.built();
+        let Some(rules) = defined.rules(&built) else {
+            return Mistakes { errors, warnings: Vec::new() };
+        };
+        let found = expressions::evaluate(rules, new, old);
         errors.extend(found.errors);
         Mistakes { errors, warnings: found.warnings }
     }
@@ -272,14 +286,15 @@ impl Schema {
     /// decoded; [`Self::validate`] checks the rest.
     pub fn type_errors(&self, object: &Value) -> Vec<String> {
         let mut errors = Vec::new();
-        if let Shape::Named(_) = self.root.shape {
-            decode::check(&self.root, object, None, &mut errors);
+        let root = self.root();
+        if self.is_typed() {
+            decode::check(&root, object, None, &mut errors);
         } else {
-            let node = self.root.child("metadata");
+            let node = root.child("metadata");
             let place = decode::Place::metadata();
             decode::check(node, &object["metadata"], Some(&place), &mut errors);
-            if self.has_embedded && errors.is_empty() {
-                let unreadable = embedded::unreadable(&self.root, object, &Way::ROOT);
+            if root.has_embedded() && errors.is_empty() {
+                let unreadable = embedded::unreadable(&root, object, &Way::ROOT);
                 errors.extend(unreadable.map(|mistake| mistake.message()));
             }
         }
@@ -289,27 +304,24 @@ impl Schema {
     /// Wraps numbers that are too large for their field, as Kubernetes does where it fills a
     /// struct from a document.
     pub fn wrap_integers(&self, object: &mut Value) {
-        if let Shape::Named(_) = self.root.shape {
-            restore::wrap(&self.root, object);
+        if self.is_typed() {
+            restore::wrap(&self.root(), object);
         }
     }
 
     /// The first value of the wrong type in an object of a built-in kind that was patched as a
     /// document (`cannot restore struct from: string`).
     pub fn restore_mistake(&self, object: &Value) -> Option<String> {
-        match self.root.shape {
-            Shape::Named(_) => restore::mistake(&self.root, object, None),
-            _ => None,
-        }
+        self.is_typed().then(|| restore::mistake(&self.root(), object, None)).flatten()
     }
 
     /// Brings an object of a built-in kind into the form that decoding and encoding it gives.
     /// Of custom resources that is only the metadata.
     pub fn normalise(&self, object: &mut Value) {
-        if let Shape::Named(_) = self.root.shape {
-            normal::normalise(&self.root, object);
+        if self.is_typed() {
+            normal::normalise(&self.root(), object);
         } else if let Some(metadata) = object.get_mut("metadata") {
-            normal::normalise(self.root.child("metadata"), metadata);
+            normal::normalise(self.root().child("metadata"), metadata);
         }
     }
 
@@ -337,35 +349,59 @@ impl Schema {
     /// Whether what objects are held to has to be compiled, and may cost more than follows from
     /// their size.
     pub fn has_costly_checks(&self) -> bool {
-        self.has_patterns || self.expressions.is_some()
+        matches!(&self.source, Source::Defined(defined)
+            if defined.has_patterns || defined.has_rules)
     }
 
     /// Whether this is the schema of a kind that Kubernetes defines.
     pub fn is_typed(&self) -> bool {
-        matches!(self.root.shape, Shape::Named(_))
+        matches!(&self.source, Source::Known(node) if matches!(node.shape, Shape::Named(_)))
+    }
+
+    /// Lets go of what was made of a definition and was not used since the round before: it is
+    /// made again when it is needed. Schemas that are shared may be asked more than once in a
+    /// round. Says whether anything is still held.
+    pub fn rest(&self, round: u64) -> bool {
+        matches!(&self.source, Source::Defined(defined) if defined.rest(round))
+    }
+
+    /// Whether something is held that was made of a definition. What is built in is always there.
+    pub fn is_in_use(&self) -> bool {
+        match &self.source {
+            Source::Known(_) => true,
+            Source::Defined(defined) => defined.is_in_use(),
+        }
     }
 
     /// The shape of the whole object.
-    pub(crate) fn root(&self) -> &Node {
-        &self.root
+    pub(crate) fn root(&self) -> Root<'_> {
+        match &self.source {
+            Source::Known(node) => Root::Known(node),
+            Source::Defined(defined) => Root::Built(defined.built()),
+        }
     }
 
     fn new(root: Node) -> Self {
-        Self {
-            root: Arc::new(root),
-            since: 0,
-            expressions: None,
-            has_patterns: false,
-            has_embedded: false,
-            has_unique: false,
-        }
+        Self { source: Source::Known(Arc::new(root)), since: 0 }
     }
+}
+
+/// What is twice where it may not be.
+fn repeated_in(root: &Root<'_>, object: &Value) -> Errors {
+    let mut found = Errors::default();
+    if root.has_unique() {
+        list_type::validate(root, object, &Way::ROOT, &mut found);
+    }
+    found
 }
 
 impl Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Custom schemas are long; which kind they belong to is known where they are held.
-        let name = self.root.object().map_or("untyped", |object| &object.name);
+        let name = match &self.source {
+            Source::Known(node) => node.object().map_or("untyped", |object| &*object.name),
+            Source::Defined(_) => "",
+        };
         f.debug_tuple("Schema").field(&name).finish()
     }
 }

@@ -238,6 +238,14 @@ impl Store for DiskStore {
         future::ready(self.shared.index.at(key, at)).boxed()
     }
 
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        future::ready(self.shared.index.modified(key, at)).boxed()
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         async move { self.shared.index.range(&request) }.boxed()
     }
@@ -267,6 +275,10 @@ impl Store for DiskStore {
             self.shared.index.compact(revision).await
         }
         .boxed()
+    }
+
+    fn hold_compactly(&self, folder: &str) {
+        self.shared.index.hold_compactly(folder);
     }
 
     fn health(&self) -> Result<(), StoreError> {

@@ -58,6 +58,14 @@ impl Store for EncryptedStore {
         async move { self.open(found.await?) }.boxed()
     }
 
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        self.inner.modified(key, at)
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         async move {
             let mut found = self.inner.range(request).await?;
@@ -98,6 +106,10 @@ impl Store for EncryptedStore {
             Ok(found.await?.is_some_and(stale))
         }
         .boxed()
+    }
+
+    fn hold_compactly(&self, folder: &str) {
+        self.inner.hold_compactly(folder);
     }
 
     fn health(&self) -> Result<(), StoreError> {

@@ -237,6 +237,19 @@ impl Store for EtcdStore {
         }
     }
 
+    fn modified(
+        &self,
+        key: &str,
+        at: Revision,
+    ) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        let key = key.to_owned();
+        async move {
+            self.core.reach(at).await?;
+            self.core.index.modified(&key, at)
+        }
+        .boxed()
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         self.core.range(request).boxed()
     }
@@ -259,6 +272,10 @@ impl Store for EtcdStore {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.core.compact(revision).boxed()
+    }
+
+    fn hold_compactly(&self, folder: &str) {
+        self.core.index.hold_compactly(folder);
     }
 
     fn health(&self) -> Result<(), StoreError> {

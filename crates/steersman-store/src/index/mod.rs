@@ -8,6 +8,7 @@
 //! What is here is seen. A store that must make a write durable first does that, and then
 //! [`Index::apply`]s it.
 
+mod compact;
 mod folders;
 mod state;
 mod topics;
@@ -18,6 +19,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
+use self::compact::Compact;
 use self::state::State;
 use self::topics::Topic;
 use self::watch::Cursor;
@@ -57,18 +59,28 @@ pub(crate) struct Change {
 pub(crate) struct Index {
     /// Never held across an await, nor while watches are woken.
     state: RwLock<State>,
+    compact: Compact,
 }
 
 impl Index {
     /// Without any key, at revision 1. Of the past it keeps at most so many bytes.
     pub(crate) fn new(history_bytes: u64) -> Self {
         let history_max = usize::try_from(history_bytes).unwrap_or(usize::MAX);
-        Self { state: RwLock::new(State::new(history_max)) }
+        Self { state: RwLock::new(State::new(history_max)), compact: Compact::default() }
     }
 
     /// A copy that goes its own way; values are shared, so it costs a few words a key.
     pub(crate) fn fork(&self) -> Self {
-        Self { state: RwLock::new(self.read().fork()) }
+        Self { state: RwLock::new(self.read().fork()), compact: self.compact.fork() }
+    }
+
+    /// Holds the values of a folder compressed from now on, those that are there included.
+    pub(crate) fn hold_compactly(&self, folder: &str) {
+        // What is compressed is so only after this.
+        let mut state = self.write();
+        if self.compact.add(folder) {
+            state.replace_values(folder, |entry| self.compact.held(&entry.key, entry.value));
+        }
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -81,7 +93,8 @@ impl Index {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Entry> {
-        self.read().get(key)
+        let entry = self.read().get(key);
+        entry.map(|entry| self.compact.restored(entry))
     }
 
     /// The entry of a key at a revision, or the latest.
@@ -90,25 +103,35 @@ impl Index {
         key: &str,
         revision: Option<Revision>,
     ) -> Result<Option<Entry>, StoreError> {
-        let state = self.read();
-        match revision {
-            Some(revision) => state.at(key, revision),
-            None => Ok(state.get(key)),
-        }
+        let Some(revision) = revision else { return Ok(self.get(key)) };
+        let entry = self.read().at(key, revision)?;
+        Ok(entry.map(|entry| self.compact.restored(entry)))
+    }
+
+    /// When a key was last written, as of a revision.
+    pub(crate) fn modified(
+        &self,
+        key: &str,
+        revision: Revision,
+    ) -> Result<Option<Revision>, StoreError> {
+        Ok(self.read().at(key, revision)?.map(|entry| entry.modified))
     }
 
     /// Reads the entries that are asked for, in short steps that let writers in between: the
     /// revision of the first step is kept to. If history passes it by meanwhile, or is replaced by
     /// another, a request for the latest state reads a later one, in one step.
     pub(crate) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
-        match self.range_by_steps(request) {
+        let mut answer = match self.range_by_steps(request) {
             Err(StoreError::Compacted { .. } | StoreError::Future { .. })
                 if request.at.is_none() =>
             {
                 self.read().range(request)
             }
             answer => answer,
-        }
+        }?;
+        let entries = answer.entries.into_iter();
+        answer.entries = entries.map(|entry| self.compact.restored(entry)).collect();
+        Ok(answer)
     }
 
     fn range_by_steps(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
@@ -141,6 +164,7 @@ impl Index {
 
     /// Decides about a write and applies it, in one step.
     pub(crate) fn decide(&self, request: WriteRequest) -> Result<Written, StoreError> {
+        let request = self.held(request);
         let mut state = self.write();
         let found = state.get(&request.key).map(|entry| entry.modified);
         request.check(found)?;
@@ -149,6 +173,7 @@ impl Index {
         let (previous, concerned) = state.apply(change);
         drop(state);
         concerned.iter().for_each(|topic| topic.wake());
+        let previous = previous.map(|previous| self.compact.restored(previous));
         Ok(Written { revision, previous })
     }
 
@@ -156,6 +181,11 @@ impl Index {
     /// after everything applied before.
     pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let mut concerned: Vec<Arc<Topic>> = Vec::new();
+        let held = |change: Change| {
+            let value = change.value.map(|value| self.compact.held(&change.key, value));
+            Change { value, ..change }
+        };
+        let changes: Vec<Change> = changes.into_iter().map(held).collect();
         let mut state = self.write();
         for change in changes {
             for topic in state.apply(change).1 {
@@ -176,6 +206,11 @@ impl Index {
     /// Replaces everything by what is given, ordered by key, as of a revision. There is no
     /// history before it, and every watch ends with [`StoreError::Compacted`].
     pub(crate) fn reset(&self, entries: Vec<Entry>, revision: Revision) {
+        let held = |mut entry: Entry| {
+            entry.value = self.compact.held(&entry.key, entry.value);
+            entry
+        };
+        let entries = entries.into_iter().map(held).collect();
         let mut state = self.write();
         state.reset(entries, revision);
         let concerned = state.watched();
@@ -195,6 +230,11 @@ impl Index {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    fn held(&self, request: WriteRequest) -> WriteRequest {
+        let value = request.value.map(|value| self.compact.held(&request.key, value));
+        WriteRequest { value, ..request }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::folders::Folders;
@@ -135,6 +136,21 @@ impl State {
             history_bytes: self.history,
             oldest: self.oldest,
             revision: self.revision,
+        }
+    }
+
+    /// Replaces the values of a folder by others that mean the same, history included.
+    pub(super) fn replace_values(&mut self, folder: &str, value: impl Fn(Entry) -> Bytes) {
+        let replace = |entry: &mut Entry| entry.value = value(entry.clone());
+        let keys = self.keys.range_mut::<str, _>((Bound::Included(folder), Bound::Unbounded));
+        let keys = keys.take_while(|(key, _)| key.starts_with(folder));
+        keys.flat_map(|(_, versions)| versions.entries_mut()).for_each(replace);
+        for event in self.log.iter_mut().filter(|event| event.key.starts_with(folder)) {
+            self.history -= size(event);
+            let mut replaced = Event::clone(event);
+            [&mut replaced.current, &mut replaced.previous].into_iter().flatten().for_each(replace);
+            self.history += size(&replaced);
+            *event = Arc::new(replaced);
         }
     }
 

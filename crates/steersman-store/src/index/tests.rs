@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Change, Index};
-use crate::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
+use crate::{Entry, Expected, RangeRequest, Revision, StoreError, WatchRequest, WriteRequest};
 
 fn change(revision: u64, key: &str, value: Option<&'static str>) -> Change {
     Change { revision: Revision(revision), key: key.into(), value: value.map(Into::into) }
@@ -114,5 +114,93 @@ fn a_long_page_counts_what_it_cuts_off() {
         let request = RangeRequest { limit, count: true, ..RangeRequest::default() };
         let page = index.range(&request).unwrap();
         assert_eq!((page.remaining, page.more), (Some(remaining), remaining > 0));
+    }
+}
+
+/// A long value that says the same over and over.
+fn long(word: &str) -> String {
+    word.repeat(10_000)
+}
+
+fn put(index: &Index, key: &str, value: String) -> crate::Written {
+    index.decide(WriteRequest::put(key, value, Expected::Any)).unwrap()
+}
+
+/// How many bytes are held of a key.
+fn held(index: &Index, key: &str) -> usize {
+    index.read().get(key).unwrap().value.len()
+}
+
+#[tokio::test]
+async fn a_folder_is_held_compressed_and_nobody_sees_it() {
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
+    put(&index, "/long/before", long("old"));
+    put(&index, "/other/a", long("old"));
+    let mut watch = watch(&index, 1);
+    index.hold_compactly("/long/");
+    index.hold_compactly("/long/");
+    let first = put(&index, "/long/a", long("one"));
+    let second = put(&index, "/long/a", long("two"));
+    put(&index, "/long/short", "short".to_owned());
+    for key in ["/long/before", "/long/a"] {
+        assert!(held(&index, key) < 1000, "{key}: {}", held(&index, key));
+    }
+    assert_eq!([held(&index, "/other/a"), held(&index, "/long/short")], [30_000, 5]);
+    assert!(index.stats().history_bytes < 10_000, "{:?}", index.stats());
+
+    assert_eq!(second.previous.unwrap().value, long("one"));
+    assert_eq!(index.get("/long/before").unwrap().value, long("old"));
+    let at = index.at("/long/a", Some(first.revision)).unwrap().unwrap();
+    assert_eq!(at.value, long("one"));
+    assert_eq!(index.modified("/long/a", first.revision), Ok(Some(first.revision)));
+    assert_eq!(index.modified("/long/none", first.revision), Ok(None));
+    let range = RangeRequest { prefix: "/long/".into(), ..RangeRequest::default() };
+    let read = index.range(&range).unwrap().entries;
+    let values: Vec<_> = read.iter().map(|entry| entry.value.clone()).collect();
+    assert_eq!(values, [long("two"), long("old"), "short".to_owned()]);
+    let mut seen = Vec::new();
+    while seen.len() < 5 {
+        seen.extend(watch.next().await.unwrap());
+    }
+    assert_eq!(seen[0].current.as_ref().unwrap().value, long("old"));
+    assert_eq!(seen[3].previous.as_ref().unwrap().value, long("one"));
+    assert_eq!(seen[3].current.as_ref().unwrap().value, long("two"));
+    let fork = index.fork();
+    assert_eq!(fork.get("/long/a").unwrap().value, long("two"));
+    put(&fork, "/long/b", long("fork"));
+    assert!(held(&fork, "/long/b") < 1000);
+}
+
+#[test]
+fn a_value_that_looks_compressed_is_none_the_less_what_it_is() {
+    let index = Index::new(crate::HISTORY_BYTES);
+    let strange = ["\0compact", "\0compact1234", "\0compac"];
+    put(&index, "/long/0", strange[1].to_owned());
+    index.hold_compactly("/long/");
+    for value in strange {
+        put(&index, "/long/1", value.to_owned());
+        assert_eq!(index.get("/long/1").unwrap().value, value);
+    }
+    assert_eq!(index.get("/long/0").unwrap().value, strange[1]);
+    put(&index, "/elsewhere", strange[1].to_owned());
+    assert_eq!(index.get("/elsewhere").unwrap().value, strange[1]);
+}
+
+#[test]
+fn what_was_decided_elsewhere_is_held_compressed_as_well() {
+    let index = Index::new(crate::HISTORY_BYTES);
+    index.hold_compactly("/long/");
+    let entry = Entry {
+        key: "/long/a".into(),
+        value: long("reset").into(),
+        created: Revision(2),
+        modified: Revision(2),
+    };
+    index.reset(vec![entry], Revision(2));
+    let value = Some(long("applied").into());
+    index.apply([Change { revision: Revision(3), key: "/long/b".into(), value }]);
+    for (key, word) in [("/long/a", "reset"), ("/long/b", "applied")] {
+        assert!(held(&index, key) < 1000, "{key}");
+        assert_eq!(index.get(key).unwrap().value, long(word));
     }
 }

@@ -49,6 +49,12 @@ impl Versions {
         self.older.get(newer.checked_sub(1)?)?.entry.as_ref()
     }
 
+    /// Every version that has an entry.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let all = self.older.iter_mut().chain([&mut self.latest]);
+        all.filter_map(|version| version.entry.as_mut())
+    }
+
     /// Drops what cannot be seen at `oldest` or later. Says whether anything is left: if not,
     /// the key itself can go.
     #[must_use]

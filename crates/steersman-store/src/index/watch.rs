@@ -52,7 +52,8 @@ impl Cursor {
             let scan = self.look()?;
             self.position = scan.scanned;
             if !scan.events.is_empty() {
-                return Ok(scan.events);
+                let restored = |event| self.index.compact.restored_event(event);
+                return Ok(scan.events.into_iter().map(restored).collect());
             }
             if scan.more {
                 tokio::task::yield_now().await;

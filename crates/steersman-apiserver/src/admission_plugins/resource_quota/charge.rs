@@ -208,5 +208,5 @@ pub(super) async fn write(
     let bytes = document::encode(&new)?;
     let place = resource.place(&entry.key);
     let expected = Expected::Modified(entry.modified);
-    Ok(writer.commit(place, Some(bytes), &new, expected, Held::default()).await?)
+    Ok(writer.commit(place, Some(bytes), &Arc::new(new), expected, Held::default()).await?)
 }

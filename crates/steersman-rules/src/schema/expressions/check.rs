@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use steersman_cel::{REQUEST_BYTES_MAX, Shape, ShapeKind};
 
-use super::level::{SELF_TYPE, has_rules, shape_of_property};
-use super::rule::{OLD_SELF, all_of, bool_of, environment, first, message_of, not_made};
+use super::level::{Ruled, SELF_TYPE, has_rules, shape_of_property};
+use super::rule::{OLD_SELF, Seen, all_of, bool_of, first, message_of, not_made};
 use crate::abandoned::is_abandoned;
 use crate::field::{FieldError, FieldErrorKind, shown_as_json};
 
@@ -38,16 +38,22 @@ pub(super) fn estimates(schema: &Value) -> Result<Vec<(String, String, u64)>, Ve
     if broken.is_empty() { Ok(rules) } else { Err(broken) }
 }
 
-fn checked(schema: &Value, path: &str) -> Check {
-    let mut check =
-        Check { errors: Vec::new(), rules: Vec::new(), total: 0, expensive: Vec::new() };
+fn checked<'a>(schema: &'a Value, path: &str) -> Check<'a> {
+    let mut check = Check {
+        ruled: Ruled::below(schema),
+        errors: Vec::new(),
+        rules: Vec::new(),
+        total: 0,
+        expensive: Vec::new(),
+    };
     let shape = Shape::of_schema(schema, SELF_TYPE, true).map(Arc::new);
     let place = Place { path, cardinality: Some(1), uncorrelatable: None };
     check.schema(schema, shape.as_ref(), &place);
     check
 }
 
-struct Check {
+struct Check<'a> {
+    ruled: Ruled<'a>,
     errors: Vec<FieldError>,
     /// Where rules stand, their texts, and what they can cost.
     rules: Vec<(String, String, u64)>,
@@ -66,9 +72,9 @@ struct Place<'a> {
     uncorrelatable: Option<&'a str>,
 }
 
-impl Check {
+impl Check<'_> {
     fn schema(&mut self, schema: &Value, shape: Option<&Arc<Shape>>, place: &Place<'_>) {
-        if !has_rules(schema) {
+        if !self.ruled.contains(schema) {
             return;
         }
         self.children(schema, shape, place);
@@ -77,9 +83,10 @@ impl Check {
         }
         match shape {
             Some(shape) => {
+                let seen = Seen::of(shape);
                 for (index, rule) in all_of(schema).enumerate() {
                     let at = format!("{}.x-kubernetes-validations[{index}]", place.path);
-                    self.rule(rule, shape, &at, place);
+                    self.rule(rule, &seen, &at, place);
                 }
             }
             None => {
@@ -107,6 +114,9 @@ impl Check {
             self.schema(additional, of.as_ref(), &Place { path: &path, ..below });
         }
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if !self.ruled.contains(property) {
+                continue;
+            }
             let path = format!("{}.properties[{name}]", place.path);
             let of = shape.and_then(|shape| shape_of_property(shape, name, property));
             self.schema(property, of.as_ref(), &Place { path: &path, ..below });
@@ -127,15 +137,15 @@ impl Check {
         }
     }
 
-    fn rule(&mut self, rule: &Value, shape: &Arc<Shape>, at: &str, place: &Place<'_>) {
+    fn rule(&mut self, rule: &Value, seen: &Seen<'_>, at: &str, place: &Place<'_>) {
         let Some(text) = rule["rule"].as_str().filter(|text| !text.trim().is_empty()) else {
             return;
         };
         let field = format!("{at}.rule");
-        let env = environment(rule, shape);
+        let env = seen.environment(rule);
         let compiled = match is_abandoned() {
             true => Err("not checked in time".to_owned()),
-            false => bool_of(&env, text),
+            false => bool_of(env, text),
         };
         let compiled = compiled.and_then(|it| match it.program() {
             Ok(_) => Ok(it),
@@ -149,11 +159,11 @@ impl Check {
                 return;
             }
         };
-        let times = place.cardinality.unwrap_or(REQUEST_BYTES_MAX / (shape.bytes_min + 1));
+        let times = place.cardinality.unwrap_or(REQUEST_BYTES_MAX / (seen.shape.bytes_min + 1));
         let cost = compiled.estimate().max.saturating_mul(times);
         self.rules.push((at.trim_start_matches('.').to_owned(), text.to_owned(), cost));
         self.cost("estimated rule cost", &field, cost);
-        match message_of(&env, rule) {
+        match message_of(env, rule) {
             None => {}
             Some(Err(why)) => {
                 let field = format!("{at}.messageExpression");

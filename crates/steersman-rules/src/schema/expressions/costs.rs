@@ -11,7 +11,7 @@ use super::super::correlation::Items;
 use super::check::{self, RULE_COST_MAX, SCHEMA_COST_MAX};
 use super::evaluate::activation;
 use super::level::{SELF_TYPE, list_keys, shape_of_property};
-use super::rule::{Rule, all_of};
+use super::rule::{Rule, Seen, all_of};
 use crate::field::FieldError;
 
 /// What one rule costs.
@@ -132,7 +132,7 @@ impl Actual {
         pair: Pair<'_>,
         at: String,
     ) {
-        let Some(rule) = Rule::new(rule, schema, shape) else { return };
+        let Some(rule) = Rule::new(rule, schema, &Seen::of(shape)) else { return };
         let old = pair.old.filter(|old| !old.is_null());
         let is_asked = !rule.uses_old || old.is_some() || rule.optional_old;
         let Some(program) = rule.program.as_ref().ok().filter(|_| is_asked) else { return };

@@ -37,7 +37,7 @@ pub(crate) struct Findings {
 }
 
 /// Evaluates all rules on an object.
-pub(super) fn evaluate(root: &Level, new: &Value, old: Option<&Value>) -> Findings {
+pub(in crate::schema) fn evaluate(root: &Level, new: &Value, old: Option<&Value>) -> Findings {
     let mut run = Run { findings: Findings::default(), budget: RUNTIME_BUDGET };
     let current = old.map(|old| Pair { new, old });
     let place = Place { path: "", old, unchanged: Ratchet { current, parent: None } };

@@ -1,18 +1,19 @@
 //! The rules of a schema by where they stand: a tree that leaves out what has no rules below it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_cel::{Shape, ShapeKind, escape};
 
-use super::rule::{self, Rule};
+use super::rule::{self, Rule, Seen};
 
 /// What the types of objects are called in messages.
 pub(super) const SELF_TYPE: &str = "selfType";
 
 /// One place in a schema.
-pub(super) struct Level {
+pub(in crate::schema) struct Level {
     /// The type of the schema, which messages show instead of an object.
     pub(super) type_name: Box<str>,
     pub(super) rules: Vec<Rule>,
@@ -26,7 +27,7 @@ pub(super) struct Level {
 
 impl Level {
     /// The schema of a kind, or of a part of one.
-    pub(super) fn of_schema(schema: &Value, is_root: bool) -> Option<Self> {
+    pub(in crate::schema) fn of_schema(schema: &Value, is_root: bool) -> Option<Self> {
         let shape = Shape::of_schema(schema, SELF_TYPE, is_root)?;
         Self::of(schema, schema, &Arc::new(shape))
     }
@@ -34,7 +35,8 @@ impl Level {
     /// The rules in one schema about what another one shapes: parts of `allOf` have rules and no
     /// shape.
     fn of(ruling: &Value, schema: &Value, shape: &Arc<Shape>) -> Option<Self> {
-        let rules = rule::all_of(ruling).filter_map(|it| Rule::new(it, schema, shape));
+        let seen = Seen::of(shape);
+        let rules = rule::all_of(ruling).filter_map(|it| Rule::new(it, schema, &seen));
         let rules: Vec<Rule> = rules.collect();
         let type_name = schema["type"].as_str().unwrap_or_default().into();
         let list_type = &schema["x-kubernetes-list-type"];
@@ -85,8 +87,49 @@ pub(super) fn shape_of_property(parent: &Shape, name: &str, schema: &Value) -> O
     }
 }
 
+/// The schemas with rules, and those around them, each by where it lies in memory: asked of every
+/// part of a schema, a walk over what is below it would be the most work of all.
+pub(super) struct Ruled<'a> {
+    schemas: HashSet<*const Value>,
+    root: PhantomData<&'a Value>,
+}
+
+impl<'a> Ruled<'a> {
+    pub(super) fn below(root: &'a Value) -> Self {
+        let mut ruled = Self { schemas: HashSet::new(), root: PhantomData };
+        ruled.look(root);
+        ruled
+    }
+
+    /// Whether there are rules in a part of the schema or below it.
+    pub(super) fn contains(&self, schema: &Value) -> bool {
+        self.schemas.contains(&std::ptr::from_ref(schema))
+    }
+
+    fn look(&mut self, schema: &Value) -> bool {
+        let Some(fields) = schema.as_object() else { return false };
+        let mut is_ruled = rule::all_of(schema).next().is_some();
+        for (word, below) in fields {
+            is_ruled |= match (word.as_str(), below) {
+                ("properties", Value::Object(properties)) => {
+                    properties.values().fold(false, |any, below| self.look(below) || any)
+                }
+                ("allOf", Value::Array(parts)) => {
+                    parts.iter().fold(false, |any, part| self.look(part) || any)
+                }
+                ("items" | "additionalProperties", below) => self.look(below),
+                _ => false,
+            };
+        }
+        if is_ruled {
+            self.schemas.insert(std::ptr::from_ref(schema));
+        }
+        is_ruled
+    }
+}
+
 /// Whether there are rules in a schema or below it.
-pub(super) fn has_rules(schema: &Value) -> bool {
+pub(in crate::schema) fn has_rules(schema: &Value) -> bool {
     let below = |key: &str| has_rules(&schema[key]);
     schema.is_object()
         && (rule::all_of(schema).next().is_some()

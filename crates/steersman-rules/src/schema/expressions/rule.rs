@@ -1,5 +1,6 @@
 //! One rule, compiled.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -35,14 +36,14 @@ pub(super) struct Rule {
 
 impl Rule {
     /// A rule as a schema has it; `None` if it says nothing.
-    pub(super) fn new(rule: &Value, schema: &Value, shape: &Arc<Shape>) -> Option<Self> {
+    pub(super) fn new(rule: &Value, schema: &Value, seen: &Seen<'_>) -> Option<Self> {
         let text = |field: &str| rule[field].as_str().unwrap_or_default().trim();
         let given = rule["rule"].as_str().filter(|given| !given.trim().is_empty())?;
-        let env = environment(rule, shape);
-        let compiled = bool_of(&env, given);
+        let env = seen.environment(rule);
+        let compiled = bool_of(env, given);
         let uses_old = compiled.as_ref().is_ok_and(|compiled| compiled.uses(OLD_SELF));
         let program = compiled.and_then(|it| it.program().map_err(|why| not_made(&why)));
-        let message_program = message_of(&env, rule).and_then(Result::ok);
+        let message_program = message_of(env, rule).and_then(Result::ok);
         let message = text("message");
         let field_path = rule["fieldPath"].as_str().filter(|path| !path.is_empty());
         Some(Self {
@@ -54,18 +55,34 @@ impl Rule {
             message: message.into(),
             reason: rule["reason"].as_str().map(Box::from),
             field_path: field_path.and_then(|path| field_path::resolved(schema, path)),
-            shape: Arc::clone(shape),
+            shape: Arc::clone(seen.shape),
         })
     }
 }
 
-/// What the expressions of a rule may refer to.
-pub(super) fn environment(rule: &Value, shape: &Arc<Shape>) -> Env {
-    let env = Env::kubernetes().shared_variable(SELF, Arc::clone(shape));
-    if is_optional(rule) {
-        env.typed_variable(OLD_SELF, Type::optional(shape.ty()))
-    } else {
-        env.shared_variable(OLD_SELF, Arc::clone(shape))
+/// What the rules of one schema see, and may refer to: all of them the same, but for how they see
+/// what an object replaces.
+pub(super) struct Seen<'a> {
+    pub(super) shape: &'a Arc<Shape>,
+    plain: OnceCell<Env>,
+    optional: OnceCell<Env>,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn of(shape: &'a Arc<Shape>) -> Self {
+        Self { shape, plain: OnceCell::new(), optional: OnceCell::new() }
+    }
+
+    /// What the expressions of a rule may refer to.
+    pub(super) fn environment(&self, rule: &Value) -> &Env {
+        let shape = self.shape;
+        let env = || Env::kubernetes().shared_variable(SELF, Arc::clone(shape));
+        if is_optional(rule) {
+            let optional = || env().typed_variable(OLD_SELF, Type::optional(shape.ty()));
+            self.optional.get_or_init(optional)
+        } else {
+            self.plain.get_or_init(|| env().shared_variable(OLD_SELF, Arc::clone(shape)))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::schema::node::{ListKind, Merge, Node, Shape};
-use crate::schema::{Relation, Schema};
+use crate::schema::{Relation, Root, Schema};
 
 /// The kinds of the groups that the server must serve, by version.
 const KINDS: &[(&str, &str, &[&str])] = &[
@@ -102,7 +102,8 @@ fn schema(kind: &str) -> Schema {
 
 /// The node at a dotted path; `[]` steps into a list's items.
 fn at<'a>(schema: &'a Schema, path: &str) -> &'a Node {
-    path.split('.').fold(schema.root(), |node, step| match step.strip_suffix("[]") {
+    let Root::Known(root) = schema.root() else { panic!("{path}: of a definition") };
+    path.split('.').fold(root, |node, step| match step.strip_suffix("[]") {
         Some(name) => node.field(name).expect(path).node.item(),
         None => &node.field(step).expect(path).node,
     })

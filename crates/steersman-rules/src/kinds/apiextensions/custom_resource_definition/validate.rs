@@ -4,6 +4,7 @@
 //! Kubernetes keeps what all versions say alike in one place, and complains about it there: a
 //! schema that every version has stands at `spec.validation`, not at `spec.versions[0].schema`.
 
+mod said;
 mod schema;
 mod structural;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::said::{Path, Said};
 use super::{clip, list, text};
 use crate::abandoned::is_abandoned;
 use crate::field::{Errors, FieldError};
@@ -19,15 +20,20 @@ const UNSUPPORTED: &[&str] =
 
 /// Whether a schema, or one in it, has parts that Kubernetes does not know.
 pub(super) fn is_unsupported(schema: &Value) -> bool {
-    let below = |key: &str| schema[key].as_object().into_iter().flatten();
-    let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(&schema[key]));
+    let schema = Said::of(schema);
+    let below = |key: &str| schema.of_word(key).as_object().into_iter().flatten();
+    let mut lists =
+        ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(schema.of_word(key)));
     UNSUPPORTED.iter().any(|key| !schema[*key].is_null())
         || below("properties").any(|(_, property)| is_unsupported(property))
         || ["items", "additionalProperties", "not"]
             .iter()
             .any(|key| schema[*key].is_object() && is_unsupported(&schema[*key]))
-        || lists.into_iter().any(is_unsupported)
+        || lists.any(is_unsupported)
 }
+
+/// What every object has.
+const ALWAYS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
 /// Said of a pattern that nobody waits for.
 const UNCHECKED: &str = "not checked in time";
@@ -93,7 +99,9 @@ struct Place {
 /// The mistakes in a schema and all schemas in it.
 pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Errors {
     let mut found = Found { errors: Errors::default(), patterns };
-    walk(schema, path, &Place { root: true, ..Place::default() }, &mut found);
+    let path = &Path::root(path);
+    let place = Place { root: true, ..Place::default() };
+    walk(&Said::of(schema), path, &place, &mut found);
     let mut errors = Errors::default();
     // Defaults are held against patterns, which may be too many to be looked at.
     if !found.patterns.is_over() {
@@ -105,27 +113,37 @@ pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Er
 
 /// Defaults of a schema for whole objects: what every object has may have none, which is told
 /// elsewhere.
-fn of_whole_object(schema: &Value, path: &str, errors: &mut Errors) {
+fn of_whole_object(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let is_own = |name: &str| !ALWAYS.contains(&name);
+    if schema["default"].is_null() {
+        return defaults(&Said::of(schema), path, is_own, errors);
+    }
     let mut root = schema.clone();
     if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.retain(|name, _| !["metadata", "kind", "apiVersion"].contains(&name.as_str()));
+        properties.retain(|name, _| is_own(name));
     }
-    if !root["default"].is_null() {
-        root["x-kubernetes-embedded-resource"] = true.into();
-    }
-    defaults(&root, path, errors);
+    root["x-kubernetes-embedded-resource"] = true.into();
+    defaults(&Said::of(&root), path, is_own, errors);
 }
 
-/// Defaults that their own schema would refuse.
-fn defaults(schema: &Value, path: &str, errors: &mut Errors) {
+/// Defaults that their own schema would refuse, in it and in those of its properties that are to be
+/// looked at.
+fn defaults(
+    schema: &Said<'_>,
+    path: &Path<'_>,
+    is_looked_at: fn(&str) -> bool,
+    errors: &mut Errors,
+) {
     if !schema["default"].is_null() {
-        errors.extend(of_default(schema, &format!("{path}.default")));
+        errors.extend(of_default(schema.schema, &format!("{path}.default")));
     }
     if schema["items"].is_object() {
-        defaults(&schema["items"], &format!("{path}.items"), errors);
+        defaults(&schema.below("items"), &path.word("items"), |_| true, errors);
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        defaults(property, &format!("{path}.properties[{}]", clip(name)), errors);
+        if is_looked_at(name) {
+            defaults(&Said::of(property), &path.property(name), |_| true, errors);
+        }
     }
 }
 
@@ -133,7 +151,9 @@ fn of_default(schema: &Value, path: &str) -> Vec<FieldError> {
     let default = &schema["default"];
     let embedded = schema["x-kubernetes-embedded-resource"] == true;
     let mut errors = Vec::new();
-    if !embedded && crate::schema::has_unknown_fields(schema, default) {
+    // What has no fields has no unknown ones, and is no resource.
+    let has_fields = default.is_object() || default.is_array();
+    if !embedded && has_fields && crate::schema::has_unknown_fields(schema, default) {
         errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
     }
     // Metadata is read as every object's.
@@ -144,10 +164,12 @@ fn of_default(schema: &Value, path: &str) -> Vec<FieldError> {
         let mistakes = (!either).then(|| crate::schema::mistakes(schema, default));
         mistakes.into_iter().flatten().filter(is_told).collect()
     };
+    let embedded_mistakes = || match has_fields || embedded {
+        true => crate::schema::embedded_mistakes(schema, default),
+        false => Vec::new(),
+    };
     let looks: [&dyn Fn() -> Vec<FieldError>; 3] =
-        [&|| crate::schema::embedded_mistakes(schema, default), &by_shape, &|| {
-            crate::schema::rule_mistakes(schema, default)
-        }];
+        [&embedded_mistakes, &by_shape, &|| crate::schema::rule_mistakes(schema, default)];
     // What is wrong at first sight is not looked at further.
     let found = looks.iter().map(|look| look()).find(|found| !found.is_empty());
     errors.extend(found.into_iter().flatten().map(|mistake| {
@@ -161,8 +183,8 @@ fn of_default(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn walk(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
-    if !schema.is_object() {
+fn walk(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
+    if !schema.schema.is_object() {
         return;
     }
     standard(schema, path, place, found);
@@ -174,7 +196,7 @@ fn walk(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
     rules(schema, path, errors);
 }
 
-fn standard(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
+fn standard(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
     let Found { errors, patterns } = found;
     let at = |key: &str| format!("{path}.{key}");
     let kind = text(&schema["type"]);
@@ -221,7 +243,7 @@ fn standard(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
     }
 }
 
-fn children(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
+fn children(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
     let below = Place { root: false, ..place.clone() };
     let properties = schema["properties"].as_object();
     let additional = &schema["additionalProperties"];
@@ -235,31 +257,30 @@ fn children(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
             let reason = "inside additionalProperties applying to object metadata";
             below.no_defaults = Some(reason.to_owned());
         }
-        walk(additional, &format!("{path}.additionalProperties"), &below, found);
+        walk(&Said::of(additional), &path.word("additionalProperties"), &below, found);
     }
     let embedded = schema["x-kubernetes-embedded-resource"] == true;
     for (name, property) in properties.into_iter().flatten() {
         let mut below = below.clone();
-        let meta = ["metadata", "kind", "apiVersion"].contains(&name.as_str());
-        if (place.root || embedded) && meta {
+        if (place.root || embedded) && ALWAYS.contains(&name.as_str()) {
             below.in_metadata = true;
             if place.root {
                 below.no_defaults = Some(format!("in top-level {name}"));
             }
         }
-        walk(property, &format!("{path}.properties[{}]", clip(name)), &below, found);
+        walk(&Said::of(property), &path.property(name), &below, found);
     }
-    walk(&schema["not"], &format!("{path}.not"), &below, found);
+    walk(&schema.below("not"), &path.word("not"), &below, found);
     for key in ["allOf", "oneOf", "anyOf"] {
         for (i, part) in list(&schema[key]).iter().enumerate() {
-            walk(part, &format!("{path}.{key}[{i}]"), &below, found);
+            walk(&Said::of(part), &path.part(key, i), &below, found);
         }
     }
-    walk(&schema["items"], &format!("{path}.items"), &below, found);
+    walk(&schema.below("items"), &path.word("items"), &below, found);
 }
 
 /// The type that an extension asks for.
-fn typed(schema: &Value, path: &str, kind: &str, extension: &str) -> Option<FieldError> {
+fn typed(schema: &Said<'_>, path: &Path<'_>, kind: &str, extension: &str) -> Option<FieldError> {
     let field = format!("{path}.type");
     let why = format!("must be {kind} if {extension} is specified");
     match text(&schema["type"]) {
@@ -269,7 +290,7 @@ fn typed(schema: &Value, path: &str, kind: &str, extension: &str) -> Option<Fiel
     }
 }
 
-fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
+fn extensions(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     const OPEN: &str = "x-kubernetes-preserve-unknown-fields";
     const MAP: &str = "x-kubernetes-map-type";
     if schema[OPEN] == false {
@@ -286,7 +307,7 @@ fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
+fn list_type(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     const LIST: &str = "x-kubernetes-list-type";
     const ATOMIC: &str = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let kind = &schema[LIST];
@@ -321,7 +342,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-fn list_keys(schema: &Value, path: &str, errors: &mut Errors) {
+fn list_keys(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     let kind = &schema["x-kubernetes-list-type"];
     let keys = &schema["x-kubernetes-list-map-keys"];
     let at = |key: &str| format!("{path}.{key}");
@@ -352,7 +373,7 @@ fn list_keys(schema: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Errors) {
+fn each_key(items: &Value, keys: &Value, path: &Path<'_>, errors: &mut Errors) {
     let at_keys = format!("{path}.x-kubernetes-list-map-keys");
     let required: HashSet<&str> = list(&items["required"]).iter().map(text).collect();
     let mut seen = HashSet::new();
@@ -408,7 +429,7 @@ fn field_path(schema: &Value, path: &Value, field: &str, errors: &mut Errors) {
 }
 
 /// The form of rules; whether their expressions compile is looked at once the schema is sound.
-fn rules(schema: &Value, path: &str, errors: &mut Errors) {
+fn rules(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     for (i, rule) in list(&schema["x-kubernetes-validations"]).iter().enumerate() {
         let at = |key: &str| format!("{path}.x-kubernetes-validations[{i}].{key}");
         let given = text(&rule["rule"]).trim();
@@ -430,7 +451,7 @@ fn rules(schema: &Value, path: &str, errors: &mut Errors) {
             let why = "messageExpression must be non-empty if specified";
             errors.push(FieldError::required(at("messageExpression"), why));
         }
-        field_path(schema, &rule["fieldPath"], &at("fieldPath"), errors);
+        field_path(schema.schema, &rule["fieldPath"], &at("fieldPath"), errors);
         let reason = &rule["reason"];
         if !reason.is_null() && !REASONS.contains(&text(reason)) {
             errors.push(FieldError::not_supported(at("reason"), reason, REASONS));

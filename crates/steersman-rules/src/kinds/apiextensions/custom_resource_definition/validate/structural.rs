@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::said::{Path, Said};
 use super::{clip, list, text};
 use crate::field::{Errors, FieldError};
 
@@ -33,7 +34,7 @@ enum Level {
 /// The mistakes in a schema and all schemas in it, sorted.
 pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    invariants(schema, path, Level::Root, &mut errors);
+    invariants(&Said::of(schema), &Path::root(path), Level::Root, &mut errors);
     let whole = Whole { schema: Some(schema), path: path.to_owned() };
     completeness(schema, &whole, path, &mut errors);
     let mut errors: Vec<FieldError> = errors.into();
@@ -41,21 +42,21 @@ pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn is(schema: &Value, flag: &str) -> bool {
+fn is(schema: &Said<'_>, flag: &str) -> bool {
     schema[flag] == true
 }
 
-fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
-    if !schema.is_object() {
+fn invariants(schema: &Said<'_>, path: &Path<'_>, level: Level, errors: &mut Errors) {
+    if !schema.schema.is_object() {
         return;
     }
     let at = |key: &str| format!("{path}.{key}");
     if schema["type"] == "array" && schema["items"].is_null() {
         errors.push(FieldError::required(at("items"), "must be specified"));
     }
-    invariants(&schema["items"], &at("items"), Level::Item, errors);
+    invariants(&schema.below("items"), &path.word("items"), Level::Item, errors);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        invariants(property, &format!("{path}.properties[{}]", clip(name)), Level::Field, errors);
+        invariants(&Said::of(property), &path.property(name), Level::Field, errors);
     }
     let additional = &schema["additionalProperties"];
     if !additional.is_null() {
@@ -63,7 +64,8 @@ fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
             let why = "must not be used at the root";
             errors.push(FieldError::forbidden(at("additionalProperties"), why));
         }
-        invariants(additional, &at("additionalProperties"), Level::Field, errors);
+        let below = path.word("additionalProperties");
+        invariants(&Said::of(additional), &below, Level::Field, errors);
     }
     int_or_string(schema, path, errors);
     narrowing(schema, path, errors);
@@ -71,7 +73,7 @@ fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     object_meta(schema, path, level, errors);
 }
 
-fn int_or_string(schema: &Value, path: &str, errors: &mut Errors) {
+fn int_or_string(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if is(schema, "x-kubernetes-int-or-string") && is(schema, key) {
             let why = "must be false if x-kubernetes-int-or-string is true";
@@ -80,8 +82,8 @@ fn int_or_string(schema: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
-    let field = format!("{path}.type");
+fn types(schema: &Said<'_>, path: &Path<'_>, level: Level, errors: &mut Errors) {
+    let field = || format!("{path}.type");
     let kind = text(&schema["type"]);
     let embedded = is(schema, "x-kubernetes-embedded-resource");
     let free = is(schema, "x-kubernetes-int-or-string")
@@ -89,8 +91,8 @@ fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     if embedded && kind != "object" {
         let why = "must be object if x-kubernetes-embedded-resource is true";
         errors.push(match kind {
-            "" => FieldError::required(field.as_str(), why),
-            _ => FieldError::invalid(field.as_str(), &schema["type"], why),
+            "" => FieldError::required(field(), why),
+            _ => FieldError::invalid(field(), &schema["type"], why),
         });
     } else if kind.is_empty() && !free {
         let why = match level {
@@ -98,7 +100,7 @@ fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.push(FieldError::required(field.as_str(), why));
+        errors.push(FieldError::required(field(), why));
     }
     if embedded && !schema["additionalProperties"].is_null() {
         let why = "must not be used if x-kubernetes-embedded-resource is set";
@@ -106,7 +108,7 @@ fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
         let why = "must be object at the root";
-        errors.push(FieldError::invalid(field, &schema["type"], why));
+        errors.push(FieldError::invalid(field(), &schema["type"], why));
     }
     let empty = schema["properties"].as_object().is_none_or(serde_json::Map::is_empty);
     if embedded && empty && !is(schema, "x-kubernetes-preserve-unknown-fields") {
@@ -117,7 +119,7 @@ fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
 }
 
 /// `apiVersion`, `kind` and `metadata` are what they always are.
-fn object_meta(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
+fn object_meta(schema: &Said<'_>, path: &Path<'_>, level: Level, errors: &mut Errors) {
     let properties = &schema["properties"];
     let whole = level == Level::Root || is(schema, "x-kubernetes-embedded-resource");
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -144,45 +146,45 @@ fn object_meta(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
 
 /// Whether this is the one way to say that a value is a number or a text.
 fn is_either(any_of: &Value) -> bool {
-    *any_of == json!([{"type": "integer"}, {"type": "string"}])
+    any_of.is_array() && *any_of == json!([{"type": "integer"}, {"type": "string"}])
 }
 
 /// Checks what narrows a schema.
-fn narrowing(schema: &Value, path: &str, errors: &mut Errors) {
+fn narrowing(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     if !is_either(&schema["anyOf"]) {
         nested_list(schema, "anyOf", path, errors);
     }
     for (i, part) in list(&schema["allOf"]).iter().enumerate() {
-        let at = format!("{path}.allOf[{i}]");
+        let at = path.part("allOf", i);
         // The same, one step further in, together with a pattern.
         if i == 0 && is_either(&part["anyOf"]) {
             let mut rest = part.clone();
             if let Some(fields) = rest.as_object_mut() {
                 fields.remove("anyOf");
             }
-            nested(&rest, &at, errors);
+            nested(&Said::of(&rest), &at, errors);
         } else {
-            nested(part, &at, errors);
+            nested(&Said::of(part), &at, errors);
         }
     }
     nested_list(schema, "oneOf", path, errors);
-    nested(&schema["not"], &format!("{path}.not"), errors);
+    nested(&schema.below("not"), &path.word("not"), errors);
 }
 
-fn nested_list(schema: &Value, key: &str, path: &str, errors: &mut Errors) {
+fn nested_list(schema: &Said<'_>, key: &str, path: &Path<'_>, errors: &mut Errors) {
     for (i, part) in list(&schema[key]).iter().enumerate() {
-        nested(part, &format!("{path}.{key}[{i}]"), errors);
+        nested(&Said::of(part), &path.part(key, i), errors);
     }
 }
 
-fn nested(part: &Value, path: &str, errors: &mut Errors) {
-    if !part.is_object() {
+fn nested(part: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
+    if !part.schema.is_object() {
         return;
     }
     narrowing(part, path, errors);
-    nested(&part["items"], &format!("{path}.items"), errors);
+    nested(&part.below("items"), &path.word("items"), errors);
     for (name, property) in part["properties"].as_object().into_iter().flatten() {
-        nested(property, &format!("{path}.properties[{}]", clip(name)), errors);
+        nested(&Said::of(property), &path.property(name), errors);
     }
     let said = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
