@@ -20,7 +20,7 @@ use crate::housekeeping::Housekeeping;
 use crate::machine::{self, Kept, Resources};
 use crate::outages::Outages;
 use crate::pods::{self, Signals};
-use crate::registration::{Health, Machine, Network};
+use crate::registration::{FEATURES, Health, Machine, Network};
 use crate::runtime::real::{Cgroups, ClusterDns, Places, Real, Settings};
 
 /// This machine as a node: its Pods run in real containers, through a container runtime that speaks
@@ -162,7 +162,7 @@ impl ContainerdNode {
             capacity: resources.capacity(),
             allocatable: allocatable.clone(),
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
-            features: Vec::new(),
+            features: FEATURES.map(str::to_owned).into(),
             health: Some(watched),
             shape: Shape::default(),
             name: name.clone(),
