@@ -40,10 +40,12 @@ pub(super) fn fits(
         })
         .collect();
     first.sort_by_key(|place| rank(&others[*place].pod, &others[*place].sizes));
+    let has = PodRequests::of(&sizes.allocated.applied(pod)).asked;
     for place in first {
         let wanted = wanted(&others[place].pod);
         let beside = held.iter().enumerate().filter(|(other, _)| *other != place);
-        if check_limits(allocatable, &wanted, beside.map(|(_, held)| held)).is_ok() {
+        let beside = beside.map(|(_, held)| held).chain([&has]);
+        if check_limits(allocatable, &wanted, beside).is_ok() {
             held[place] = wanted;
         }
     }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use steersman_scheduler::framework::Resources;
@@ -212,14 +213,9 @@ fn what_the_status_tells_is_remembered() {
     let given = |pod: &Pod| {
         let sizes = Sizes::told(pod);
         let given = &sizes.allocated.containers["main"];
-        let amount = |list: &Option<std::collections::BTreeMap<_, _>>| {
-            let list: &std::collections::BTreeMap<
-                String,
-                k8s_openapi::apimachinery::pkg::api::resource::Quantity,
-            > = list.as_ref().unwrap();
-            list["cpu"].0.clone()
-        };
-        (amount(&given.requests), amount(&given.limits), sizes.allocated.differs(pod))
+        let [request, limit] =
+            [&given.requests, &given.limits].map(|list| list.as_ref().unwrap()["cpu"].0.clone());
+        (request, limit, sizes.allocated.differs(pod))
     };
     let text = |request: &str, limit: &str, differs| (request.into(), limit.into(), differs);
     assert_eq!(given(&pod(&large)), text("200m", "200m", false), "nothing is told yet");
@@ -258,7 +254,7 @@ fn planned_by_worker(pod: &Pod) -> Vec<Action> {
 
 /// A node of so many cpus, in thousandths.
 fn allocatable(cpu: &str) -> Resources {
-    let amount = |text: &str| k8s_openapi::apimachinery::pkg::api::resource::Quantity(text.into());
+    let amount = |text: &str| Quantity(text.into());
     let amounts = [("cpu".to_owned(), amount(cpu)), ("memory".to_owned(), amount("1Gi"))].into();
     Resources::of(Some(&amounts))
 }
@@ -355,7 +351,6 @@ fn what_is_decided_counts_at_once_and_is_told_once() {
         let mut reported = running(&large, &large, &large);
         reported.metadata = pod.metadata.clone();
         allocations.forget_told(&reported);
-        reported
     };
     told(&a);
     assert!(allocations.of(&a).allocated.differs(&a), "nothing is known but what its status tells");
