@@ -9,6 +9,7 @@ use steersman_scheduler::framework::Resources;
 
 use super::admission::{Neighbour, fits};
 use super::allocations::Allocations;
+use super::changes::Changes;
 use super::sizes::{Allocation, Pending, Progress, Sizes};
 use super::{changes, conditions, is_in_progress};
 use crate::pods::plan::{Action, Observed, plan};
@@ -126,14 +127,14 @@ fn what_runs_gets_what_it_was_given_memory_first() {
 fn a_container_is_stopped_for_what_its_policy_asks_for() {
     let small = resources("100m", "64Mi");
     let policy = [("memory", "RestartContainer"), ("cpu", "NotRequired")];
-    let planned = |cpu: &str, memory: &str| {
+    let done = |cpu: &str, memory: &str| {
         let pod = running(&resources(cpu, memory), &small, &small);
-        self::planned(&with_policy(pod, &policy))
+        planned(&with_policy(pod, &policy))
     };
-    assert_eq!(words(&planned("200m", "64Mi")), ["cpu 200m/64Mi"]);
+    assert_eq!(words(&done("200m", "64Mi")), ["cpu 200m/64Mi"]);
     let stop = Action::StopToResize { name: "main".into(), attempt: 0 };
-    assert_eq!(planned("100m", "128Mi"), [stop.clone()]);
-    assert_eq!(planned("200m", "128Mi"), [stop], "both come with the start");
+    assert_eq!(done("100m", "128Mi"), [stop.clone()]);
+    assert_eq!(done("200m", "128Mi"), [stop], "both come with the start");
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn what_ends_is_stopping_or_broken_is_not_resized() {
     for container in [container("main", stopping), broken] {
         let observed = seen(Sizes::told(&pod), vec![container]);
         let Observed { now, sizes, .. } = &observed;
-        assert_eq!(changes(&pod, now, sizes), super::changes::Changes::default());
+        assert_eq!(changes(&pod, now, sizes), Changes::default());
         assert!(is_in_progress(&pod, now, sizes), "it still runs with what it had");
     }
 }

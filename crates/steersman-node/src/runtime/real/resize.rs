@@ -11,7 +11,7 @@ use crate::cri::CriError;
 use crate::runtime::{Change, Resizable, Resized};
 
 /// One thing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Step<'a> {
     Pod(Allowed),
     Container(&'a Change),
@@ -104,7 +104,7 @@ fn steps<'a>(is: &PodLimits, wanted: &PodLimits, changes: &'a [Change]) -> Vec<S
 struct Usage<'a> {
     pod: Option<i64>,
     /// By a container.
-    of: &'a dyn Fn(&str) -> Option<i64>,
+    of: &'a (dyn Fn(&str) -> Option<i64> + Sync),
 }
 
 /// Why memory cannot be taken away: somebody uses it. What is done by halves would be worse.
