@@ -60,6 +60,12 @@ async fn get(cluster: &Cluster, name: &str) -> Result<Pod> {
     Ok(cluster.client().get(name).await?.expect("it is there"))
 }
 
+/// The Pod once it is as wanted.
+async fn until(cluster: &Cluster, name: &str, wanted: impl Fn(&Pod) -> bool) -> Result<Pod> {
+    cluster.eventually(name, wanted).await?;
+    get(cluster, name).await
+}
+
 #[steersman::test(nodes = 1)]
 async fn a_container_gets_other_resources_without_a_restart(cluster: Cluster) -> Result<()> {
     start(&cluster, "web", "1").await?;
@@ -67,7 +73,7 @@ async fn a_container_gets_other_resources_without_a_restart(cluster: Cluster) ->
     assert_eq!(cpu_of(&before), ["1", "1", "1"]);
     let wanted = resize(&cluster, "web", "2", "128Mi").await?;
     assert_eq!(wanted.metadata.generation, Some(2));
-    let pod = cluster.eventually("web", |pod: &Pod| cpu_of(pod) == ["2", "2", "2"]).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| cpu_of(pod) == ["2", "2", "2"]).await?;
     assert_eq!(main_of(&pod).restart_count, 0);
     assert_eq!(main_of(&pod).container_id, main_of(&before).container_id);
     assert_eq!(pod.status.as_ref().unwrap().observed_generation, Some(2));
@@ -93,7 +99,7 @@ async fn a_container_is_started_again_if_its_policy_says_so(cluster: Cluster) ->
     cluster.client().create(&pod("web", &spec)).await?;
     cluster.eventually("web", is_ready).await?;
     resize(&cluster, "web", "2", "64Mi").await?;
-    let pod = cluster.eventually("web", |pod: &Pod| cpu_of(pod) == ["2", "2", "2"]).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| cpu_of(pod) == ["2", "2", "2"]).await?;
     assert_eq!(main_of(&pod).restart_count, 0, "of cpu it gets more as it runs");
     resize(&cluster, "web", "1", "128Mi").await?;
     cluster.advance(SECOND).await;
@@ -102,7 +108,7 @@ async fn a_container_is_started_again_if_its_policy_says_so(cluster: Cluster) ->
     let progress = condition(&stopping, "PodResizeInProgress").expect("it takes its time");
     assert_eq!((progress.status.as_str(), progress.observed_generation), ("True", Some(3)));
     assert_eq!((&progress.reason, &progress.message), (&None, &None));
-    let pod = cluster.eventually("web", |pod: &Pod| main_of(pod).restart_count == 1).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| main_of(pod).restart_count == 1).await?;
     assert_eq!(cpu_of(&pod), ["1", "1", "1"]);
     assert_eq!(condition(&pod, "PodResizeInProgress"), None);
     assert!(is_ready(&pod), "it ended well, with OnFailure, and runs");
@@ -122,7 +128,7 @@ async fn crowded(cluster: &Cluster) -> Result<Pod> {
     start(cluster, "web", "1").await?;
     resize(cluster, "web", "4", "64Mi").await?;
     let waits = |pod: &Pod| condition(pod, "PodResizePending").is_some();
-    cluster.eventually("web", waits).await
+    until(cluster, "web", waits).await
 }
 
 #[steersman::test(nodes = 1)]
@@ -150,7 +156,7 @@ async fn what_does_not_fit_now_waits_until_there_is_room(cluster: Cluster) -> Re
     cluster.advance(10 * SECOND).await;
     assert_eq!(get(&cluster, "late").await?.spec.unwrap().node_name, None);
     cluster.client().delete::<Pod>("other", &DeleteParams::default()).await?;
-    let pod = cluster.eventually("web", |pod: &Pod| cpu_of(pod) == ["4", "4", "4"]).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| cpu_of(pod) == ["4", "4", "4"]).await?;
     assert_eq!(condition(&pod, "PodResizePending"), None);
     cluster.eventually("late", is_ready).await?;
     Ok(())
@@ -167,7 +173,7 @@ async fn who_gives_back_makes_room_and_who_wants_less_waits_no_more(
     let waits = |pod: &Pod| condition(pod, "PodResizePending").is_some();
     cluster.eventually("web", waits).await?;
     resize(&cluster, "web", "4", "64Mi").await?;
-    let pod = cluster.eventually("web", |pod: &Pod| !waits(pod)).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| !waits(pod)).await?;
     assert_eq!(cpu_of(&pod), ["4", "4", "4"]);
     Ok(())
 }
@@ -203,7 +209,7 @@ async fn a_pod_as_a_whole_is_resized(cluster: Cluster) -> Result<()> {
         Some([limits["cpu"].0.clone(), status.allocated_resources.as_ref()?["cpu"].0.clone()])
     };
     let two = ["2", "2"].map(str::to_owned);
-    let pod = cluster.eventually("web", |pod: &Pod| has(pod).as_ref() == Some(&two)).await?;
+    let pod = until(&cluster, "web", |pod: &Pod| has(pod).as_ref() == Some(&two)).await?;
     assert_eq!(condition(&pod, "PodResizeInProgress"), None);
     let events = told(&cluster, "Pod").await?;
     assert!(events.iter().any(|event| event.contains("ResizeCompleted")), "{events:#?}");
