@@ -111,14 +111,13 @@ async fn a_container_whose_policy_says_so_is_started_again_with_its_new_limits()
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_is_in_use_is_not_taken_away_until_it_is_free() {
     let machine = Machine::start("shrinking").await;
-    let script = "dd if=/dev/zero of=/dev/shm/used bs=1M count=24; while true; do sleep 0.1; done";
+    let script = "dd if=/dev/zero of=/dev/shm/used bs=1M count=24; echo filled; \
+                  while true; do sleep 0.1; done";
     let main = limited(script, "100m", "64Mi");
     machine.run("web", spec("Always", &json!([main]))).await;
     let pod = machine.until("web", is_ready).await;
     machine
-        .until_true("memory is used", async || {
-            machine.exec(&pod, "main", &["ls", "-s", "/dev/shm/used"]).starts_with("24576")
-        })
+        .until_true("memory is used", async || machine.log(&pod, "main", 0).contains("filled"))
         .await;
     resize(&machine, "100m", "16Mi").await;
     let failed = |pod: &Pod| {
