@@ -1,37 +1,31 @@
 //! What Pods have of their nodes, as long as their statuses do not tell it, and who waits for more.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use steersman::ObjectKey;
 use steersman_scheduler::framework::Resources;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 use super::admission::{Neighbour, fits};
 use super::sizes::{Allocation, Pending, Progress, Sizes};
 use crate::addresses::Rejection;
 
 /// What all Pods have of their nodes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::pods) struct Allocations {
     /// By uid, if it is something else than the status tells. Whoever decides that a node has room
     /// holds the lock until that is noted.
     held: Mutex<HashMap<String, Sizes>>,
     /// Those who wait for room, and on which node.
     waiting: Mutex<BTreeMap<ObjectKey, String>>,
-    wake: mpsc::UnboundedSender<ObjectKey>,
-    /// Until somebody listens.
-    woken: Mutex<Option<mpsc::UnboundedReceiver<ObjectKey>>>,
-}
-
-impl Default for Allocations {
-    fn default() -> Self {
-        let (wake, woken) = mpsc::unbounded_channel();
-        let woken = Mutex::new(Some(woken));
-        Self { held: Mutex::default(), waiting: Mutex::default(), wake, woken }
-    }
+    /// Those of them who are to look again.
+    woken: Arc<Mutex<BTreeSet<ObjectKey>>>,
+    /// There are some.
+    wake: watch::Sender<()>,
 }
 
 impl Allocations {
@@ -104,23 +98,25 @@ impl Allocations {
     /// Lets those look again who wait for room on a node, or on any.
     pub(in crate::pods) fn make_room(&self, node: Option<&str>) {
         let mut waiting = locked(&self.waiting);
-        waiting.retain(|key, on| {
-            if node.is_some_and(|node| node != on) {
-                return true;
-            }
-            let _ = self.wake.send(key.clone()); // nobody listens any more when this stops
-            false
-        });
+        if waiting.is_empty() {
+            return;
+        }
+        let is_there = |on: &String| node.is_none_or(|node| node == on);
+        let (woken, others) =
+            mem::take(&mut *waiting).into_iter().partition(|(_, on)| is_there(on));
+        *waiting = others;
+        let woken: BTreeMap<ObjectKey, String> = woken;
+        locked(&self.woken).extend(woken.into_keys());
+        self.wake.send_replace(());
     }
 
     /// Those who are to look again.
     pub(in crate::pods) fn woken(&self) -> impl Stream<Item = ObjectKey> + Send + 'static {
-        let woken = locked(&self.woken).take();
-        stream::unfold(woken, |woken| async move {
-            let mut woken = woken?;
-            let key = woken.recv().await?;
-            Some((key, Some(woken)))
-        })
+        let woken = Arc::clone(&self.woken);
+        let changed = stream::unfold(self.wake.subscribe(), |mut wake| async move {
+            wake.changed().await.ok().map(|()| ((), wake))
+        });
+        changed.flat_map(move |()| stream::iter(mem::take(&mut *locked(&woken))))
     }
 }
 

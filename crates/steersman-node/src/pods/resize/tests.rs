@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -382,4 +383,29 @@ fn conditions_say_why_and_keep_their_times() {
     assert_eq!(third.len(), 1);
     assert_eq!(third[0].last_transition_time, Some(noon), "another reason has another time");
     assert_eq!((third[0].reason.clone(), third[0].message.clone()), (None, None));
+}
+
+#[tokio::test]
+async fn room_on_a_node_wakes_those_who_wait_there() {
+    let allocations = Allocations::default();
+    let mut woken = std::pin::pin!(allocations.woken());
+    let mut now = async || {
+        let mut all = Vec::new();
+        while let Some(Some(key)) = woken.next().now_or_never() {
+            all.push(key.name.to_string());
+        }
+        all
+    };
+    for (name, node) in [("a", "node-0"), ("b", "node-1"), ("c", "node-0")] {
+        let mut pod = pod(&json!({}));
+        pod.metadata.name = Some(name.into());
+        allocations.defer(&pod, node, "no room".into());
+    }
+    assert!(now().await.is_empty());
+    allocations.make_room(Some("node-0"));
+    assert_eq!(now().await, ["a", "c"]);
+    allocations.make_room(Some("node-0"));
+    assert!(now().await.is_empty(), "they say when they wait again");
+    allocations.make_room(None);
+    assert_eq!(now().await, ["b"]);
 }
