@@ -106,7 +106,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let given_pod = allocated.applied(pod);
         let (mut observed, plan) = self.settle(&given_pod, &teller, ctx.live(), now).await?;
         self.progress(&given_pod, &mut observed, &teller);
-        self.allocations.forget_told(pod);
+        self.allocations.forget_told(pod, &machine.name);
         teller.waiting(&plan.waiting);
         let around = surroundings(pod, machine, &observed, given);
         let running = status::running(pod, &around, &observed, &plan, now);

@@ -46,11 +46,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
             None => self.allocations.decide(pod, others, &machine.allocatable_resources()),
         };
         match decided {
-            Ok(()) => {
-                teller.resize_started(pod);
-                // It may have given something back.
-                self.allocations.make_room(Some(&machine.name));
-            }
+            Ok(()) => teller.resize_started(pod),
             Err(rejection) => {
                 if self.allocations.defer(pod, &machine.name, rejection.to_string()) {
                     teller.resize_deferred(pod, &rejection);
@@ -109,6 +105,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 sizes.progress = Some(Progress { generation, error: None });
             } else {
                 completed = sizes.progress.take();
+                sizes.completed = true;
             }
             observed.sizes = sizes.clone();
         });

@@ -42,13 +42,19 @@ impl Allocations {
         held.insert(uid_of(pod).to_owned(), sizes);
     }
 
-    /// Forgets what a Pod's status tells as well.
-    pub(in crate::pods) fn forget_told(&self, pod: &Pod) {
+    /// Forgets what a Pod's status tells as well. If that is how it was resized, those who wait for
+    /// room on its node look again: before, they would have seen what it had.
+    pub(in crate::pods) fn forget_told(&self, pod: &Pod, node: &str) {
         let mut held = locked(&self.held);
         let Some(sizes) = held.get_mut(uid_of(pod)) else { return };
         sizes.forget_ended(pod);
-        if *sizes == Sizes::told(pod) {
+        let completed = sizes.completed;
+        if *sizes == (Sizes { completed, ..Sizes::told(pod) }) {
             held.remove(uid_of(pod));
+            drop(held);
+            if completed {
+                self.make_room(Some(node));
+            }
         }
     }
 

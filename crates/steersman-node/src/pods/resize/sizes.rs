@@ -35,6 +35,8 @@ pub(in crate::pods) struct Sizes {
     pub(in crate::pods) restarting: BTreeMap<String, i32>,
     /// When what failed is tried again.
     pub(in crate::pods) again: Option<Timestamp>,
+    /// Its containers have got what it was given, which others may have room by once they hear of it.
+    pub(in crate::pods) completed: bool,
 }
 
 /// Resources of a Pod and of its containers, by their names.

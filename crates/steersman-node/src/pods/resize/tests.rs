@@ -352,7 +352,7 @@ fn what_is_decided_counts_at_once_and_is_told_once() {
         let large = resources("1", "64Mi");
         let mut reported = running(&large, &large, &large);
         reported.metadata = pod.metadata.clone();
-        allocations.forget_told(&reported);
+        allocations.forget_told(&reported, "node-0");
     };
     told(&a);
     assert!(allocations.of(&a).allocated.differs(&a), "nothing is known but what its status tells");

@@ -357,6 +357,37 @@ mod tests {
     }
 
     #[test]
+    fn what_a_cgroup_allows_is_read_and_changed_in_both_versions() {
+        let mounted = std::env::temp_dir().join(format!("steersman-allow-{}", std::process::id()));
+        let first = [
+            ("memory.limit_in_bytes", "9223372036854771712"),
+            ("cpu.cfs_quota_us", "-1"),
+            ("cpu.shares", "1024"),
+        ];
+        let second = [("memory.max", "max"), ("cpu.max", "max 100000"), ("cpu.weight", "39")];
+        for (files, shares) in [(first, 512), (second, 500)] {
+            let pod = mounted.join("kubepods/podu");
+            fs::create_dir_all(&pod).unwrap();
+            for (file, text) in files {
+                fs::write(pod.join(file), text).unwrap();
+            }
+            let hierarchy =
+                Hierarchy { mounted: mounted.clone(), controllers: Controllers::Unified };
+            let cgroups = Cgroups { root: "/kubepods".into(), hierarchies: vec![hierarchy] };
+            let open = cgroups.allowed("/kubepods/podu");
+            assert_eq!((open.cpu_quota, open.memory), (None, None), "{files:?}");
+            for allowed in [Allowed::Memory(64), Allowed::Quota(20_000), Allowed::Shares(512)] {
+                cgroups.allow("/kubepods/podu", allowed).unwrap();
+            }
+            let expected =
+                PodLimits { cpu_shares: shares, cpu_quota: Some(20_000), memory: Some(64) };
+            assert_eq!(cgroups.allowed("/kubepods/podu"), expected);
+            assert!(cgroups.allow("/kubepods/absent", Allowed::Memory(64)).is_err());
+            fs::remove_dir_all(&mounted).unwrap();
+        }
+    }
+
+    #[test]
     fn a_pod_is_below_its_class() {
         let cgroups = Cgroups { root: "/kubepods".into(), hierarchies: Vec::new() };
         let parent = |class: &str| {
