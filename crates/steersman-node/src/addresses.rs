@@ -194,7 +194,7 @@ impl Addresses {
 }
 
 /// Whether there is as much as a Pod asks for beside others.
-fn check_limits<'a>(
+pub(crate) fn check_limits<'a>(
     limits: &Resources,
     asked: &Resources,
     others: impl Iterator<Item = &'a Resources>,

@@ -22,7 +22,7 @@ use crate::housekeeping::Housekeeping;
 use crate::machine::{self, Kept, Resources};
 use crate::outages::Outages;
 use crate::pods::{self, Signals};
-use crate::registration::{Health, Machine, Network};
+use crate::registration::{FEATURES, Health, Machine, Network};
 use crate::runtime::real::{Cgroups, ClusterDns, Places, Real, Settings};
 
 /// How long a runtime may take to answer after it was started.
@@ -181,7 +181,7 @@ impl ContainerdNode {
             capacity: resources.capacity(),
             allocatable: allocatable.clone(),
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
-            features: Vec::new(),
+            features: FEATURES.map(str::to_owned).into(),
             health: Some(watched),
             shape: Shape::default(),
             name: name.clone(),

@@ -17,8 +17,8 @@ use crate::groups::Shape;
 
 /// The version that nodes claim to run.
 pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
-/// What not every kubelet can do, and these can: it is all the same to a simulated container.
-const FEATURES: [&str; 2] =
+/// What not every kubelet can do, and these can.
+pub(crate) const FEATURES: [&str; 2] =
     ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
 /// Type, status, reason and message of what a healthy kubelet reports.
 const CONDITIONS: [(&str, &str, &str, &str); 4] = [
@@ -148,6 +148,13 @@ impl Machine {
         let real: BTreeMap<_, _> =
             real.map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
         (!real.is_empty()).then(|| Resources::of(Some(&real)))
+    }
+
+    /// What Pods can have of it, whatever it says that it has.
+    pub(crate) fn allocatable_resources(&self) -> Resources {
+        let all = self.allocatable.iter();
+        let all = all.map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
+        Resources::of(Some(&all.collect()))
     }
 
     /// The Node as it is registered.

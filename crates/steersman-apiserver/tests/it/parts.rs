@@ -146,6 +146,50 @@ async fn a_resize_keeps_the_class_the_containers_and_what_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resize_changes_no_policy_and_takes_no_resources_from_a_pod_as_a_whole() {
+    let api = Api::start().await;
+    let resources = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "1"}});
+    let mut wanted = sized("100m");
+    wanted["spec"]["resources"] = resources.clone();
+    wanted["spec"]["initContainers"] = json!([
+        {"name": "i", "image": "b", "resources": resources},
+    ]);
+    let pod = api.post(PODS, &wanted).await.ok();
+    let path = format!("{PODS}/p/resize");
+    let refused = async |change: &dyn Fn(&mut Value)| {
+        let mut wanted = pod.clone();
+        change(&mut wanted["spec"]);
+        message(&api.put(&path, &wanted).await.refused(422)).to_owned()
+    };
+    let policy = json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
+    for (change, why) in [
+        (
+            &(|spec: &mut Value| spec["containers"][0]["resizePolicy"] = policy.clone())
+                as &dyn Fn(&mut Value),
+            "spec: Forbidden: only cpu and memory resources are mutable",
+        ),
+        (
+            &|spec| drop(spec.as_object_mut().unwrap().remove("resources")),
+            "spec.resources: Forbidden: pod-level resources cannot be removed",
+        ),
+        (
+            &|spec| spec["resources"]["limits"]["hugepages-2Mi"] = "2Mi".into(),
+            "spec: Forbidden: only cpu and memory resources are mutable at pod-level",
+        ),
+        (
+            &|spec| {
+                spec["initContainers"][0]["resources"]["limits"]["ephemeral-storage"] = "1".into()
+            },
+            "spec.initContainers[0]: Forbidden: only cpu and memory resources for init or sidecar \
+             containers are mutable",
+        ),
+    ] {
+        let message = refused(change).await;
+        assert!(message.contains(why), "{why}: {message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_plain_path_neither_resizes_nor_adds_ephemeral_containers() {
     let api = Api::start().await;
     let pod = api.post(PODS, &sized("100m")).await.ok();

@@ -11,6 +11,7 @@ mod inside;
 mod lifecycle;
 mod lying;
 mod machine;
+mod resizing;
 mod restarts;
 mod static_pods;
 mod workloads;

@@ -26,6 +26,7 @@ mod pods;
 mod policies;
 mod quotas;
 mod replicationcontrollers;
+mod resizes;
 mod restarts;
 mod scheduling;
 mod services;

@@ -192,6 +192,21 @@ impl Cri {
         gone_is_done(answer.map(drop))
     }
 
+    /// Gives a running container other resources.
+    pub(crate) async fn update_container(
+        &self,
+        id: &str,
+        resources: c::LinuxContainerResources,
+    ) -> Result<(), CriError> {
+        let request = c::UpdateContainerResourcesRequest {
+            container_id: id.to_owned(),
+            linux: Some(resources),
+        };
+        let _: c::UpdateContainerResourcesResponse =
+            self.call(runtime!("UpdateContainerResources", LATER), request).await?;
+        Ok(())
+    }
+
     pub(crate) async fn remove_container(&self, id: &str) -> Result<(), CriError> {
         let request = c::RemoveContainerRequest { container_id: id.to_owned() };
         let answer: Result<c::RemoveContainerResponse, _> =

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::resize::{self, Sizes};
 use crate::restart_policy::accompanies;
 
 /// What a condition says.
@@ -23,11 +24,12 @@ impl Said {
 }
 
 /// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
-/// others first, then its own, then that of the scheduler. One whose status stays keeps its time.
-/// `connected` if what containers share is there.
+/// others first, then what is said of a resize, its own, and then that of the scheduler. One whose
+/// status stays keeps its time. `connected` if what containers share is there.
 pub(super) fn conditions(
     pod: &Pod,
     status: &PodStatus,
+    sizes: &Sizes,
     connected: bool,
     now: &Time,
 ) -> Vec<PodCondition> {
@@ -45,7 +47,9 @@ pub(super) fn conditions(
         ("ContainersReady", containers_ready),
     ];
     let old = status.conditions.clone().unwrap_or_default();
-    let is_own = |type_: &str| own.iter().any(|(own, _)| *own == type_);
+    let is_own =
+        |type_: &str| own.iter().any(|(own, _)| *own == type_) || resize::is_own_condition(type_);
+    let resizing = if ended { Vec::new() } else { resize::conditions(sizes, &old, now) };
     let (scheduled, others): (Vec<_>, Vec<_>) = old
         .iter()
         .filter(|condition| !is_own(&condition.type_))
@@ -65,7 +69,7 @@ pub(super) fn conditions(
             ..PodCondition::default()
         }
     });
-    others.into_iter().chain(own).chain(scheduled).collect()
+    others.into_iter().chain(resizing).chain(own).chain(scheduled).collect()
 }
 
 fn is_terminal(status: &PodStatus) -> bool {

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequirements};
+use serde::Serialize;
 use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::plan::{Waiting, described};
@@ -171,6 +172,36 @@ impl<'a> Teller<'a> {
         self.recorder.event(self.pod, event.note(rejection.to_string()));
     }
 
+    /// Tells that the node gives the Pod what it wants.
+    pub(super) fn resize_started(&self, pod: &Pod) {
+        let note = summary("Pod resize started", pod, pod.metadata.generation, None);
+        self.of_resize(NewEvent::normal("ResizeStarted"), note);
+    }
+
+    /// Tells that its containers have it.
+    pub(super) fn resize_completed(&self, pod: &Pod, generation: Option<i64>) {
+        let note = summary("Pod resize completed", pod, generation, None);
+        self.of_resize(NewEvent::normal("ResizeCompleted"), note);
+    }
+
+    /// Tells why the node does not give it to the Pod now.
+    pub(super) fn resize_deferred(&self, pod: &Pod, rejection: &Rejection) {
+        let what = format!("Pod resize {}", rejection.reason());
+        let why = rejection.to_string();
+        let note = summary(&what, pod, pod.metadata.generation, Some(&why));
+        self.of_resize(NewEvent::warning("ResizeDeferred"), note);
+    }
+
+    /// Tells why its containers do not get it.
+    pub(super) fn resize_failed(&self, pod: &Pod, generation: Option<i64>, why: &str) {
+        let note = summary("Pod resize error", pod, generation, Some(why));
+        self.of_resize(NewEvent::warning("ResizeError"), note);
+    }
+
+    fn of_resize(&self, event: NewEvent, note: String) {
+        self.recorder.event(self.pod, event.action("Resizing").note(note));
+    }
+
     /// Tells something of the container of this name.
     fn about<const N: usize>(&self, name: &str, events: impl FnOnce(&Named<'_>) -> [NewEvent; N]) {
         let Some(container) = self.containers().find(|container| container.name == name) else {
@@ -209,5 +240,42 @@ impl<'a> Teller<'a> {
             ]
         });
         lists.into_iter().flatten().flatten().flatten()
+    }
+}
+
+/// The resources of a Pod as Events show them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_containers: Vec<Resources<'a>>,
+    containers: Vec<Resources<'a>>,
+    generation: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Resources<'a> {
+    name: &'a str,
+    resources: ResourceRequirements,
+}
+
+fn summary(what: &str, pod: &Pod, generation: Option<i64>, error: Option<&str>) -> String {
+    let spec = pod.spec.as_ref();
+    let sized = |container: &'_ Container| container.resources.clone().unwrap_or_default();
+    let init = spec.and_then(|spec| spec.init_containers.as_ref()).into_iter().flatten();
+    let main = spec.into_iter().flat_map(|spec| &spec.containers);
+    let summary = Summary {
+        init_containers: init
+            .map(|it| Resources { name: &it.name, resources: sized(it) })
+            .collect(),
+        containers: main.map(|it| Resources { name: &it.name, resources: sized(it) }).collect(),
+        generation: generation.unwrap_or(0),
+        error,
+    };
+    match serde_json::to_string(&summary) {
+        Ok(text) => format!("{what}: {text}"),
+        Err(_) => what.to_owned(),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`plan`] decides which containers are started, started again or stopped, with the [`backoff`]s
 //! of those that keep failing; [`status`] says what is reported of it, by [`phase`] and
-//! [`conditions`] (all pure). [`reconcile`] carries it out through the runtime and writes, and
-//! [`events`] tells people of it.
+//! [`conditions`], and [`resize`] who gets other resources (all pure). [`reconcile`] and [`resizing`]
+//! carry it out through the runtime and write, and [`events`] tells people of it.
 
 mod backoff;
 mod conditions;
@@ -12,6 +12,8 @@ mod phase;
 mod plan;
 mod reconcile;
 mod removal;
+mod resize;
+mod resizing;
 mod static_pod;
 mod status;
 #[cfg(test)]
@@ -94,6 +96,7 @@ fn build<R: ContainerRuntime>(
     let returns = outages.changes();
     let bound = Arc::clone(&worker.machines);
     let changes = worker.runtime.changes();
+    let room = worker.allocations.woken();
     let following = worker.clone();
     let known = Known::default();
     let (woken, returned) = (Arc::clone(&known), Arc::clone(&known));
@@ -110,6 +113,7 @@ fn build<R: ContainerRuntime>(
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {
                 following.forget(object.uid().unwrap_or_default());
+                following.allocations.make_room(None);
                 known.remove(object.key());
             } else if let Some(pod) = event.object().object()
                 && let Some(node) = bound_to(&pod).filter(|node| bound.contains_key(*node))
@@ -121,6 +125,7 @@ fn build<R: ContainerRuntime>(
         .source(Source::stream(all_when(scripts, woken)).named("scripts"))
         .source(Source::stream(all_when(returns, returned)).named("outages"))
         .source(Source::stream(changes).named("containers"))
+        .source(Source::stream(room).named("room"))
         .rate_limit(ExponentialBackoff::new(RETRY.0, RETRY.1))
         .concurrency(CONCURRENCY)
         .reconcile(worker)

@@ -11,10 +11,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::backoff::{Trouble, Troubles};
+use super::resize::{Sizes, changes};
 use crate::duration::go;
 use crate::probes::ContainerProbes;
 use crate::restart_policy::{accompanies, restarts};
-use crate::runtime::{Container, Observation, Start, StartError, State};
+use crate::runtime::{Change, Container, Observation, Start, StartError, State};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
@@ -27,10 +28,12 @@ pub(super) struct Observed {
     /// By the runtime.
     pub(super) now: Observation,
     pub(super) troubles: Troubles,
+    /// What its containers have of its node.
+    pub(super) sizes: Sizes,
 }
 
 /// What a pod worker does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     Start(Start),
     /// Starts what ended at this moment again.
@@ -45,6 +48,14 @@ pub(super) enum Action {
     },
     /// Stops what runs in a sandbox that is gone.
     Leave(Vec<String>),
+    /// Stops what is started again with other resources.
+    StopToResize {
+        name: String,
+        /// How many of its name were started before it.
+        attempt: i32,
+    },
+    /// Gives running containers other resources, and their Pod as a whole.
+    Resize(Vec<Change>),
 }
 
 /// Why a container waits.
@@ -57,7 +68,7 @@ pub(super) struct Waiting {
 }
 
 /// What is to be done about a Pod now, and what is waited for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Plan {
     pub(super) actions: Vec<Action>,
     /// By the name of the container.
@@ -96,7 +107,8 @@ impl Observed {
     }
 }
 
-/// Decides what happens to a Pod that is neither being deleted nor has ended.
+/// Decides what happens to a Pod that is neither being deleted nor has ended, and whose spec says what
+/// its node has given to it.
 pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan { until: observed.until(), ..Plan::default() };
     let Some(spec) = &pod.spec else { return plan };
@@ -105,6 +117,7 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
         return plan;
     }
     planning.kill_broken();
+    planning.resize();
     planning.run_added();
     match planning.initialized() {
         Initialization::Pending => {}
@@ -148,6 +161,12 @@ impl Planning<'_> {
                 Some((_, State::Running { started, .. })) if companion && (begun || *started) => {}
                 Some((_, State::Running { .. })) => return Initialization::Pending,
                 Some((_, State::Exited { code: 0, .. })) if !companion => {}
+                Some((found, State::Exited { .. })) if self.is_resized(found) => {
+                    self.start_resized(found);
+                    if !begun {
+                        return Initialization::Pending;
+                    }
+                }
                 Some((found, State::Exited { code, finished, .. })) => {
                     if !restarts(container, self.spec, *code) {
                         return Initialization::Failed;
@@ -166,6 +185,9 @@ impl Planning<'_> {
         for container in &self.spec.containers {
             match self.observed.of(&container.name).map(|found| (found, &found.state)) {
                 None => self.start(&container.name, container.image.as_deref()),
+                Some((found, State::Exited { .. })) if self.is_resized(found) => {
+                    self.start_resized(found);
+                }
                 Some((found, State::Exited { code, finished, .. }))
                     if restarts(container, self.spec, *code) =>
                 {
@@ -183,7 +205,9 @@ impl Planning<'_> {
     fn is_over(&self) -> bool {
         self.spec.containers.iter().all(|container| {
             self.observed.of(&container.name).is_some_and(|found| match found.state {
-                State::Exited { code, .. } => !restarts(container, self.spec, code),
+                State::Exited { code, .. } => {
+                    !restarts(container, self.spec, code) && !self.is_resized(found)
+                }
                 State::Running { .. } => false,
             })
         })
@@ -217,6 +241,40 @@ impl Planning<'_> {
             let message = ContainerProbes::killing(name, kind, again);
             self.plan.actions.push(Action::Kill { name: name.clone(), message });
         }
+    }
+
+    /// What runs with something else than it was given gets that, if need be by starting it again.
+    fn resize(&mut self) {
+        let changes = changes(self.pod, &self.observed.now, &self.observed.sizes);
+        for name in changes.restarts {
+            let attempt = self.observed.of(&name).map_or(0, |found| found.attempt);
+            self.plan.actions.push(Action::StopToResize { name, attempt });
+        }
+        if changes.updates.is_empty() && !changes.whole {
+            return;
+        }
+        match self.observed.sizes.again.filter(|again| self.now < *again) {
+            Some(again) => self.look_again(again),
+            None => self.plan.actions.push(Action::Resize(changes.updates)),
+        }
+    }
+
+    /// Whether what has ended was stopped only to have other resources.
+    fn is_resized(&self, ended: &Container) -> bool {
+        self.observed.sizes.restarts(&ended.name, ended.attempt)
+    }
+
+    /// Starts it with them, whatever its restart policy, and not later for it. Its Pod as a whole has
+    /// them before.
+    fn start_resized(&mut self, ended: &Container) {
+        let before = self.plan.actions.len();
+        self.start(&ended.name, Some(image_of(self.spec, &ended.name)));
+        if self.plan.actions.len() > before {
+            self.plan.actions.insert(before, Action::Resize(Vec::new()));
+        }
+        let (reason, restarts) = ("ContainerCreating", ended.attempt);
+        let waiting = Waiting { reason, message: String::new(), restarts };
+        self.plan.waiting.entry(ended.name.clone()).or_insert(waiting);
     }
 
     /// Containers that were added later run once, whatever the others do.

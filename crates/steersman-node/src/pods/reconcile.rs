@@ -12,6 +12,7 @@ use super::backoff::Memory;
 use super::events::Teller;
 use super::plan::{Action, Observed, Plan, plan};
 use super::removal::{Removal, removal};
+use super::resize::Allocations;
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
@@ -20,6 +21,9 @@ use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, Stat
 
 /// When to look again at what should have ended, if nobody tells before.
 const STILL_RUNS: Duration = Duration::from_secs(1);
+
+/// When to look again whether there is room for what a Pod wants, if nobody tells before.
+const DEFERRED: Duration = Duration::from_secs(180);
 
 /// How often the same may be done in one look: a pull may have ended in between.
 const SAME_MAX: usize = 3;
@@ -32,6 +36,7 @@ pub(super) struct PodWorker<R> {
     pub(super) addresses: Arc<Addresses>,
     pub(super) runtime: Arc<R>,
     pub(super) memory: Arc<Memory>,
+    pub(super) allocations: Arc<Allocations>,
 }
 
 impl<R> Clone for PodWorker<R> {
@@ -41,6 +46,7 @@ impl<R> Clone for PodWorker<R> {
             addresses: Arc::clone(&self.addresses),
             runtime: Arc::clone(&self.runtime),
             memory: Arc::clone(&self.memory),
+            allocations: Arc::clone(&self.allocations),
         }
     }
 }
@@ -52,6 +58,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
             addresses: Arc::new(Addresses::default()),
             runtime: Arc::new(runtime),
             memory: Arc::new(Memory::default()),
+            allocations: Arc::new(Allocations::default()),
         }
     }
 
@@ -59,6 +66,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
     pub(super) fn follow(&self, pod: &Pod, node: &str) {
         if status::has_ended(pod) {
             self.addresses.release(uid_of(pod));
+            self.allocations.forget(uid_of(pod));
+            self.allocations.make_room(Some(node));
         } else {
             let machine = self.machines.get(node);
             let lies = machine.is_some_and(|machine| !machine.shape.claims.is_empty());
@@ -71,6 +80,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         self.addresses.release(uid);
         self.runtime.forget(uid);
         self.memory.forget(uid);
+        self.allocations.forget(uid);
     }
 
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
@@ -91,14 +101,21 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.end(pod, &End::DeadlineExceeded, &teller, ctx).await;
         }
-        let (observed, plan) = self.settle(pod, &teller, ctx.live(), now).await?;
+        self.allocate(pod, machine, &teller, ctx)?;
+        let allocated = self.allocations.of(pod).allocated;
+        let given_pod = allocated.applied(pod);
+        let (mut observed, plan) = self.settle(&given_pod, &teller, ctx.live(), now).await?;
+        self.progress(&given_pod, &mut observed, &teller);
+        self.allocations.forget_told(pod, &machine.name);
         teller.waiting(&plan.waiting);
         let around = surroundings(pod, machine, &observed, given);
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         report(pod, running, ctx);
         // What it still has of its machine is given back when this is heard of.
-        let next = plan.until.map(|until| time_to(until, now)).into_iter().chain(left).min();
+        let room = observed.sizes.pending.as_ref().map(|_| DEFERRED);
+        let next = plan.until.map(|until| time_to(until, now));
+        let next = next.into_iter().chain(left).chain(room).min();
         Ok(next.filter(|_| !ended).map_or(Next::Settled, Next::After))
     }
 
@@ -135,7 +152,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
 
     async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observed> {
         let seen = self.runtime.observe(pod, now).await?;
-        Ok(Observed { now: seen, troubles: self.memory.of(uid_of(pod)) })
+        let sizes = self.allocations.of(pod);
+        Ok(Observed { now: seen, troubles: self.memory.of(uid_of(pod)), sizes })
     }
 
     async fn act(
@@ -167,6 +185,14 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.killing(name, message);
                 self.runtime.stop(pod, std::slice::from_ref(name), now).await
             }
+            Action::StopToResize { name, attempt } => {
+                teller.killing(name, &format!("Container {name} resize requires restart"));
+                self.allocations.change(pod, |sizes| {
+                    sizes.restarting.insert(name.clone(), *attempt);
+                });
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+            }
+            Action::Resize(changes) => self.resize(pod, changes, teller, now).await,
         }
     }
 
@@ -180,7 +206,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
         now: Timestamp,
     ) -> Result<bool> {
         let (uid, name) = (uid_of(pod), &start.name);
-        match self.runtime.start(pod, start, client, now).await? {
+        let outcome = self.runtime.start(pod, start, client, now).await?;
+        if is_made(&outcome) {
+            self.allocations.change(pod, |sizes| sizes.started(name, start.attempt));
+        }
+        match outcome {
             Outcome::Started { pulled } => {
                 teller.started(name, pulled);
                 self.memory.started(uid, name);
@@ -200,13 +230,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
             Outcome::Failed(why) => {
                 teller.not_started(name, &why);
                 // What was made and ended is seen, and waits as what ends by itself.
-                let made = matches!(why, StartError::Run(_) | StartError::PostStart);
-                if made {
+                if is_failed_run(&why) {
                     self.memory.started(uid, name);
-                } else {
-                    self.memory.not_started(uid, name, why, now);
+                    return Ok(true);
                 }
-                Ok(made)
+                self.memory.not_started(uid, name, why, now);
+                Ok(false)
             }
         }
     }
@@ -322,6 +351,20 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
             self.run(&pod, machine, &ctx).await
         }
     }
+}
+
+/// Whether a container came of a start.
+fn is_made(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Started { .. } => true,
+        Outcome::Failed(why) => is_failed_run(why),
+        Outcome::Pulling | Outcome::NotPulled(_) => false,
+    }
+}
+
+/// Whether a container was made, and ended at once.
+fn is_failed_run(why: &StartError) -> bool {
+    matches!(why, StartError::Run(_) | StartError::PostStart)
 }
 
 /// What a Pod finds itself in, that was given these addresses unless its sandbox has others.

@@ -212,6 +212,7 @@ impl<R: ContainerRuntime> Live<R> {
         };
         let teller = self.teller();
         let (observed, plan) = worker.settle(&self.pod, &teller, &self.client, now).await?;
+        worker.allocations.forget_told(&self.pod, &machine.name);
         teller.waiting(&plan.waiting);
         let around = surroundings(&self.pod, machine, &observed, given);
         let status = status::running(&self.pod, &around, &observed, &plan, now);

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     Container as Spec, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
+    ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -111,9 +112,16 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
     let added = added.map(|container| ContainerStatus {
         ready: false,
         started: None,
-        ..reporting.of_named(&container.name, container.image.as_deref())
+        ..reporting.of_named(
+            &container.name,
+            container.image.as_deref(),
+            container.resources.as_ref(),
+        )
     });
     status.ephemeral_container_statuses = not_empty(added.collect());
+    let whole = &observed.sizes.allocated.whole;
+    status.allocated_resources = whole.as_ref().and_then(|whole| whole.requests.clone());
+    status.resources = whole.as_ref().and(observed.sizes.actuated.whole.clone());
     status
 }
 
@@ -137,7 +145,7 @@ fn complete(
     }
     status.phase = Some(phase.into());
     let connected = observed.now.sandbox != Sandbox::Absent;
-    status.conditions = Some(conditions(pod, &status, connected, &time(now)));
+    status.conditions = Some(conditions(pod, &status, &observed.sizes, connected, &time(now)));
     status
 }
 
@@ -176,10 +184,15 @@ fn creating(spec: &PodSpec, observed: &Observed) -> &'static str {
 
 impl Reporting<'_> {
     fn of(&self, spec: &Spec) -> ContainerStatus {
-        self.of_named(&spec.name, spec.image.as_deref())
+        self.of_named(&spec.name, spec.image.as_deref(), spec.resources.as_ref())
     }
 
-    fn of_named(&self, name: &str, image: Option<&str>) -> ContainerStatus {
+    fn of_named(
+        &self,
+        name: &str,
+        image: Option<&str>,
+        wanted: Option<&ResourceRequirements>,
+    ) -> ContainerStatus {
         let base = ContainerStatus {
             name: name.to_owned(),
             image: image.unwrap_or_default().to_owned(),
@@ -190,7 +203,7 @@ impl Reporting<'_> {
         };
         let waiting = self.plan.waiting.get(name).map(|waiting| ContainerStateWaiting {
             reason: Some(waiting.reason.into()),
-            message: Some(waiting.message.clone()),
+            message: Some(waiting.message.clone()).filter(|message| !message.is_empty()),
         });
         let Some(found) = self.observed.of(name) else {
             let creating =
@@ -198,7 +211,14 @@ impl Reporting<'_> {
             let state = waits(waiting.unwrap_or_else(creating));
             return ContainerStatus { state: Some(state), ..base };
         };
+        // Of what does not run this is what it would have.
+        let sizes = &self.observed.sizes;
+        let allocated = sizes.allocated.containers.get(name).or(wanted);
+        let allocated = allocated.cloned().unwrap_or_default();
+        let actuated = sizes.of_run(name, found.attempt).filter(|_| found.runs()).cloned();
         let base = ContainerStatus {
+            allocated_resources: allocated.requests.clone().filter(|list| !list.is_empty()),
+            resources: Some(actuated.unwrap_or(allocated)),
             image_id: found.image_id.clone(),
             container_id: Some(found.id.clone()),
             restart_count: found.attempt,

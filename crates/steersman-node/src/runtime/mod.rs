@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use steersman::{Client, ObjectKey, Result};
 
 use crate::addresses::Rejection;
@@ -204,6 +204,43 @@ pub(crate) struct Pulled {
     pub(crate) bytes: u64,
 }
 
+/// A resource that running containers can get more or less of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resizable {
+    Memory,
+    Cpu,
+}
+
+impl Resizable {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
+/// Another amount of a resource for a running container.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    /// The container's name in the Pod.
+    pub(crate) name: String,
+    pub(crate) resource: Resizable,
+    /// All that it has from then on.
+    pub(crate) resources: ResourceRequirements,
+    /// Its limit before and from then on, of cpus in thousandths, of memory in bytes; zero is none.
+    pub(crate) limit: (i64, i64),
+}
+
+/// What became of changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resized {
+    /// How many were made, of the first.
+    pub(crate) done: usize,
+    /// Why the others were not.
+    pub(crate) error: Option<String>,
+}
+
 /// Why a Pod had to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Evicted {
@@ -244,6 +281,11 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         names: &[String],
         now: Timestamp,
     ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Changes what running containers have, one after the other, and what their Pod as a whole has,
+    /// whose spec says what it is to have.
+    fn resize(&self, pod: &Pod, changes: &[Change])
+    -> impl Future<Output = Result<Resized>> + Send;
 
     /// Gives back what a Pod that has ended had of its machine, and tells whether that is done; what
     /// its containers left behind stays until it is forgotten. Whatever still runs, because somebody

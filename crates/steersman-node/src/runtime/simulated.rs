@@ -15,7 +15,8 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use steersman::{Client, ObjectKey, Result};
 
 use super::{
-    Container, ContainerRuntime, Evicted, Observation, Outcome, Sandbox, Start, StartError, State,
+    Change, Container, ContainerRuntime, Evicted, Observation, Outcome, Resized, Sandbox, Start,
+    StartError, State,
 };
 use crate::addresses::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
@@ -174,6 +175,10 @@ impl ContainerRuntime for Simulated {
             ends.extend(run.ends(&spec.script).map(|end| (name, end.at)));
         }
         Ok(())
+    }
+
+    async fn resize(&self, _: &Pod, changes: &[Change]) -> Result<Resized> {
+        Ok(Resized { done: changes.len(), error: None })
     }
 
     async fn wind_down(&self, _: &Pod) -> Result<bool> {

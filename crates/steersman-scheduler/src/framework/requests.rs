@@ -35,12 +35,12 @@ impl PodRequests {
         };
         let given = Given::of(pod.status.as_ref());
         let mut asked = of_containers(spec, &given, &[]);
-        of_whole(spec, &mut asked);
+        of_whole(spec, &given, &mut asked);
         let of_pod = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
         let missing = |(name, _): &&(&str, i64)| of_pod.is_none() || asked.get(name) == 0;
         let assumptions: Vec<_> = ASSUMED.iter().filter(missing).copied().collect();
         let mut assumed = of_containers(spec, &given, &assumptions);
-        of_whole(spec, &mut assumed);
+        of_whole(spec, &given, &mut assumed);
         Self { asked, assumed, ports: HostPort::all_of(pod) }
     }
 
@@ -55,9 +55,11 @@ impl PodRequests {
     }
 }
 
-/// What has been given to containers that may be resized.
+/// What has been given to a Pod and to its containers, which may be resized.
 struct Given<'a> {
     containers: Vec<&'a ContainerStatus>,
+    /// To the Pod as a whole, if it says so, and what it has.
+    whole: Option<Resources>,
     /// What is asked for cannot be given here, so that it does not count.
     is_infeasible: bool,
 }
@@ -65,15 +67,21 @@ struct Given<'a> {
 impl<'a> Given<'a> {
     fn of(status: Option<&'a PodStatus>) -> Self {
         let Some(status) = status else {
-            return Self { containers: Vec::new(), is_infeasible: false };
+            return Self { containers: Vec::new(), whole: None, is_infeasible: false };
         };
         let statuses = status.container_statuses.iter().chain(&status.init_container_statuses);
         let resized = |status: &&ContainerStatus| status.resources.is_some();
         let pending = |type_: &str| type_ == "PodResizePending";
         let mut conditions = status.conditions.iter().flatten();
         let condition = conditions.find(|condition| pending(&condition.type_));
+        let whole = status.resources.as_ref().map(|actual| {
+            let mut whole = Resources::of(actual.requests.as_ref());
+            whole.raise(&Resources::of(status.allocated_resources.as_ref()));
+            whole
+        });
         Self {
             containers: statuses.flatten().filter(resized).collect(),
+            whole,
             is_infeasible: condition.is_some_and(|c| c.reason.as_deref() == Some("Infeasible")),
         }
     }
@@ -134,10 +142,19 @@ fn of_containers(spec: &PodSpec, given: &Given<'_>, assumptions: &[(&str, i64)])
 }
 
 /// What a Pod says about itself beats its containers; what it takes beside them is added.
-fn of_whole(spec: &PodSpec, requests: &mut Resources) {
+fn of_whole(spec: &PodSpec, given: &Given<'_>, requests: &mut Resources) {
     let whole = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
     for name in whole.into_iter().flat_map(BTreeMap::keys) {
-        requests.set(name, Resources::of(whole).get(name));
+        let asked = Resources::of(whole).get(name);
+        let taken = given.whole.as_ref().map(|whole| whole.get(name));
+        requests.set(
+            name,
+            match taken {
+                Some(taken) if given.is_infeasible => taken,
+                Some(taken) => taken.max(asked),
+                None => asked,
+            },
+        );
     }
     requests.add(&Resources::of(spec.overhead.as_ref()));
 }
@@ -225,6 +242,24 @@ mod tests {
         assert_eq!(given("4", "2", "Deferred"), 4000);
         assert_eq!(given("1", "2", "Deferred"), 2000);
         assert_eq!(given("4", "2", "Infeasible"), 2000);
+    }
+
+    #[test]
+    fn while_a_pod_is_resized_as_a_whole_the_most_of_what_it_asks_and_has_counts() {
+        let given = |asked: &str, actual: &str, reason: &str| -> i64 {
+            let pod = json!({
+                "spec": {"containers": [{"name": "c"}], "resources": {"requests": {"cpu": asked}}},
+                "status": {
+                    "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+                    "resources": {"requests": {"cpu": actual}},
+                    "allocatedResources": {"cpu": "1"},
+                },
+            });
+            PodRequests::of(&serde_json::from_value(pod).unwrap()).asked.get("cpu")
+        };
+        assert_eq!(given("4", "2", "Deferred"), 4000);
+        assert_eq!(given("1", "2", "Deferred"), 2000);
+        assert_eq!(given("4", "500m", "Infeasible"), 1000);
     }
 
     #[test]

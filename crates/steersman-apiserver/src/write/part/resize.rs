@@ -37,10 +37,11 @@ pub(super) fn taken(old: &Value, new: &Value) -> Value {
             }
         }
     }
-    if let Some(spec) = result.get_mut("spec").and_then(Value::as_object_mut)
-        && let Some(resources) = new["spec"].get("resources")
-    {
-        spec.insert("resources".to_owned(), resources.clone());
+    if let Some(spec) = result.get_mut("spec").and_then(Value::as_object_mut) {
+        match new["spec"].get("resources") {
+            Some(resources) => spec.insert("resources".to_owned(), resources.clone()),
+            None => spec.remove("resources"),
+        };
     }
     result
 }
@@ -65,6 +66,10 @@ pub(super) fn mistakes(rules: &Rules, old: &Value, new: &Value) -> Vec<FieldErro
     }
     if !is_supported(old) {
         errors.extend(forbid("spec", "Pod running on node without support for resize"));
+    }
+    if !items(&old["status"]["nodeAllocatableResourceClaimStatuses"]).is_empty() {
+        let why = "pods with node allocatable resource claims cannot be resized";
+        errors.extend(forbid("spec", why));
     }
     for list in LISTS {
         let pairs = items(&old["spec"][list]).iter().zip(items(&new["spec"][list]));
@@ -121,16 +126,28 @@ fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldEr
             errors.push(FieldError::forbidden(format!("{path}.resources.{part}"), &why));
         }
     }
-    if fixed(before) == fixed(after) {
-        return errors;
+    if fixed(before) != fixed(after) || old["resizePolicy"] != new["resizePolicy"] {
+        errors.push(match list {
+            "containers" => {
+                FieldError::forbidden("spec", "only cpu and memory resources are mutable")
+            }
+            _ => {
+                let why =
+                    "only cpu and memory resources for init or sidecar containers are mutable";
+                FieldError::forbidden(path, why)
+            }
+        });
     }
-    errors.push(match list {
-        "containers" => FieldError::forbidden("spec", "only cpu and memory resources are mutable"),
-        _ => {
-            let why = "only cpu and memory resources for init or sidecar containers are mutable";
-            FieldError::forbidden(path, why)
-        }
-    });
+    let restarts = |policy: &Value| policy["restartPolicy"] == "RestartContainer";
+    if list == "initContainers"
+        && old["restartPolicy"] != "Always"
+        && old != new
+        && items(&new["resizePolicy"]).iter().any(restarts)
+    {
+        let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be \
+                   resized";
+        errors.push(FieldError::forbidden(path, why));
+    }
     errors
 }
 
@@ -138,6 +155,10 @@ fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldEr
 fn of_pod(old: &Value, new: &Value) -> Vec<FieldError> {
     let before = &old["spec"]["resources"];
     let after = &new["spec"]["resources"];
+    if !before.is_null() && after.is_null() {
+        let why = "pod-level resources cannot be removed";
+        return vec![FieldError::forbidden("spec.resources", why)];
+    }
     let mut errors = Vec::new();
     for part in ["requests", "limits"] {
         if removed(&before[part], &after[part]) {
@@ -146,7 +167,8 @@ fn of_pod(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     if fixed(before) != fixed(after) {
-        errors.push(FieldError::forbidden("spec", "only cpu and memory resources are mutable"));
+        let why = "only cpu and memory resources are mutable at pod-level";
+        errors.push(FieldError::forbidden("spec", why));
     }
     errors
 }

@@ -167,6 +167,17 @@ pub(crate) struct StopContainerRequest {
 pub(crate) struct StopContainerResponse {}
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct UpdateContainerResourcesRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) container_id: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) linux: Option<LinuxContainerResources>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct UpdateContainerResourcesResponse {}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct RemoveContainerRequest {
     #[prost(string, tag = "1")]
     pub(crate) container_id: String,

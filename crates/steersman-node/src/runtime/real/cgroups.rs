@@ -40,6 +40,16 @@ enum Controllers {
     Unified,
 }
 
+/// Something that a cgroup allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// In bytes.
+    Memory(i64),
+    /// Microseconds of each [`PERIOD`].
+    Quota(i64),
+    Shares(i64),
+}
+
 impl Cgroups {
     /// The cgroups of this machine, below this path.
     pub(crate) fn of_this_machine(root: &str) -> io::Result<Self> {
@@ -78,6 +88,59 @@ impl Cgroups {
                 line.strip_prefix(inactive)?.strip_prefix(' ')?.parse::<i64>().ok()
             });
             Some((usage - inactive.unwrap_or(0)).max(0))
+        })
+    }
+
+    /// How much memory a cgroup has in all, in bytes.
+    pub(super) fn memory(&self, cgroup: &str) -> Option<i64> {
+        self.read(cgroup, &["memory.usage_in_bytes", "memory.current"])?.parse().ok()
+    }
+
+    /// What a cgroup allows.
+    pub(super) fn allowed(&self, cgroup: &str) -> PodLimits {
+        let memory = self.read(cgroup, &["memory.limit_in_bytes", "memory.max"]);
+        let quota = self.read(cgroup, &["cpu.cfs_quota_us", "cpu.max"]);
+        let quota = quota.and_then(|text| text.split(' ').next()?.parse::<i64>().ok());
+        let shares = self.read(cgroup, &["cpu.shares"]).and_then(|text| text.parse().ok());
+        let weight = || self.read(cgroup, &["cpu.weight"])?.parse::<i64>().ok();
+        PodLimits {
+            cpu_shares: shares.or_else(|| weight().map(shares_of)).unwrap_or(0),
+            cpu_quota: quota.filter(|quota| *quota > 0),
+            // What is not limited is said to be so by a number that no machine has.
+            memory: memory.and_then(|text| text.parse().ok()).filter(|bytes| *bytes < 1 << 62),
+        }
+    }
+
+    /// Changes what a cgroup allows.
+    pub(super) fn allow(&self, cgroup: &str, allowed: Allowed) -> io::Result<()> {
+        let (first, second) = match allowed {
+            Allowed::Memory(bytes) => {
+                (("memory.limit_in_bytes", bytes.to_string()), ("memory.max", bytes.to_string()))
+            }
+            Allowed::Quota(quota) => {
+                (("cpu.cfs_quota_us", quota.to_string()), ("cpu.max", format!("{quota} {PERIOD}")))
+            }
+            Allowed::Shares(shares) => {
+                (("cpu.shares", shares.to_string()), ("cpu.weight", weight_of(shares).to_string()))
+            }
+        };
+        for path in self.hierarchies.iter().map(|hierarchy| hierarchy.path(cgroup)) {
+            for (file, value) in [&first, &second] {
+                let file = path.join(file);
+                if file.exists() {
+                    return fs::write(file, value);
+                }
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("no {} of {cgroup}", first.0)))
+    }
+
+    /// What the first of these files says that there is.
+    fn read(&self, cgroup: &str, files: &[&str]) -> Option<String> {
+        let paths = self.hierarchies.iter().map(|hierarchy| hierarchy.path(cgroup));
+        paths.flat_map(|path| files.iter().map(move |file| path.join(file))).find_map(|file| {
+            let text = fs::read_to_string(file).ok()?;
+            Some(text.trim().to_owned())
         })
     }
 
@@ -170,7 +233,7 @@ impl Hierarchy {
             above.push(part);
         }
         if wanted.contains(&"cpu") {
-            write(path, "cpu.weight", 1 + (limits.cpu_shares - 2) * 9999 / 262_142)?;
+            write(path, "cpu.weight", weight_of(limits.cpu_shares))?;
             let quota = limits.cpu_quota.map_or("max".to_owned(), |quota| quota.to_string());
             fs::write(path.join("cpu.max"), format!("{quota} {PERIOD}"))?;
         }
@@ -180,6 +243,15 @@ impl Hierarchy {
         }
         Ok(())
     }
+}
+
+/// What shares of the first version are in the second.
+fn weight_of(shares: i64) -> i64 {
+    1 + (shares - 2) * 9999 / 262_142
+}
+
+fn shares_of(weight: i64) -> i64 {
+    2 + (weight - 1) * 262_142 / 9999
 }
 
 fn number(file: &Path) -> Option<i64> {
@@ -298,6 +370,37 @@ mod tests {
         assert_eq!(of(Controllers::Unified).working_set("/kubepods/podu"), Some(999));
         assert_eq!(first.working_set("/absent"), None);
         fs::remove_dir_all(&mounted).unwrap();
+    }
+
+    #[test]
+    fn what_a_cgroup_allows_is_read_and_changed_in_both_versions() {
+        let mounted = std::env::temp_dir().join(format!("steersman-allow-{}", std::process::id()));
+        let first = [
+            ("memory.limit_in_bytes", "9223372036854771712"),
+            ("cpu.cfs_quota_us", "-1"),
+            ("cpu.shares", "1024"),
+        ];
+        let second = [("memory.max", "max"), ("cpu.max", "max 100000"), ("cpu.weight", "39")];
+        for (files, shares) in [(first, 512), (second, 500)] {
+            let pod = mounted.join("kubepods/podu");
+            fs::create_dir_all(&pod).unwrap();
+            for (file, text) in files {
+                fs::write(pod.join(file), text).unwrap();
+            }
+            let hierarchy =
+                Hierarchy { mounted: mounted.clone(), controllers: Controllers::Unified };
+            let cgroups = Cgroups { root: "/kubepods".into(), hierarchies: vec![hierarchy] };
+            let open = cgroups.allowed("/kubepods/podu");
+            assert_eq!((open.cpu_quota, open.memory), (None, None), "{files:?}");
+            for allowed in [Allowed::Memory(64), Allowed::Quota(20_000), Allowed::Shares(512)] {
+                cgroups.allow("/kubepods/podu", allowed).unwrap();
+            }
+            let expected =
+                PodLimits { cpu_shares: shares, cpu_quota: Some(20_000), memory: Some(64) };
+            assert_eq!(cgroups.allowed("/kubepods/podu"), expected);
+            assert!(cgroups.allow("/kubepods/absent", Allowed::Memory(64)).is_err());
+            fs::remove_dir_all(&mounted).unwrap();
+        }
     }
 
     #[test]

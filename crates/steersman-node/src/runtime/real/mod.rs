@@ -3,6 +3,7 @@
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
 //! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
+//! What runs can be [resized](resize).
 //! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
 //! [`containers`], [`images`] and [`rotation`] what is too much; if that is not enough, [`pressure`]
 //! evicts Pods.
@@ -28,6 +29,7 @@ mod reading;
 mod refresh;
 mod refusal;
 mod relist;
+mod resize;
 mod resources;
 mod rotation;
 mod security;
@@ -49,7 +51,7 @@ use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{ContainerRuntime, Evicted, Observation, Outcome, Start};
+use super::{Change, ContainerRuntime, Evicted, Observation, Outcome, Resized, Start};
 use crate::addresses::Rejection;
 use crate::cri::Cri;
 use crate::cri::wire::container::ContainerStatus;
@@ -249,6 +251,10 @@ impl ContainerRuntime for Real {
 
     async fn stop(&self, pod: &Pod, names: &[String], _: Timestamp) -> Result<()> {
         Ok(stops::stop(&self.shared, pod, names).await?)
+    }
+
+    async fn resize(&self, pod: &Pod, changes: &[Change]) -> Result<Resized> {
+        Ok(resize::resize(&self.shared, pod, changes).await?)
     }
 
     async fn wind_down(&self, pod: &Pod) -> Result<bool> {
