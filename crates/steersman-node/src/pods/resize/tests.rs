@@ -409,3 +409,48 @@ async fn room_on_a_node_wakes_those_who_wait_there() {
     allocations.make_room(None);
     assert_eq!(now().await, ["b"]);
 }
+
+#[test]
+fn nothing_is_held_of_a_pod_whose_status_tells_all() {
+    let small = resources("100m", "64Mi");
+    let of = |name: &str, policy: Option<&str>| json!({"name": name, "image": "i", "resources": small, "restartPolicy": policy});
+    let spec = json!({
+        "initContainers": [of("setup", None), of("proxy", Some("Always"))],
+        "containers": [of("main", None), {"name": "bare", "image": "i", "resources": {}}],
+    });
+    let mut pod = pod(&small);
+    pod.spec = serde_json::from_value(spec).unwrap();
+    let allocations = Allocations::default();
+    for name in ["setup", "proxy", "main", "bare"] {
+        allocations.change(&pod, |sizes| sizes.started(name, 0));
+    }
+    let told = |name: &str, state: &str, resources: &Value| {
+        let state = match state {
+            "ended" => json!({"terminated": {"exitCode": 0}}),
+            _ => json!({"running": {}}),
+        };
+        json!({
+            "name": name, "image": "i", "imageID": "", "ready": true, "restartCount": 0,
+            "containerID": name, "state": state,
+            "allocatedResources": resources["requests"], "resources": resources,
+        })
+    };
+    let status = |state: &str| {
+        json!({
+            "initContainerStatuses": [told("setup", state, &small), told("proxy", "runs", &small)],
+            "containerStatuses": [told("main", "runs", &small), told("bare", "runs", &json!({}))],
+        })
+    };
+    // What wants something else than is held says whether something is.
+    let is_held = || {
+        let mut other = self::pod(&resources("1", "1Gi"));
+        other.metadata = pod.metadata.clone();
+        allocations.of(&other).allocated.differs(&other)
+    };
+    allocations.forget_told(&pod, "node-0");
+    assert!(is_held(), "no status tells anything");
+    let mut reported = pod.clone();
+    reported.status = serde_json::from_value(status("ended")).unwrap();
+    allocations.forget_told(&reported, "node-0");
+    assert!(!is_held());
+}
