@@ -69,9 +69,7 @@ async fn an_image_is_a_volume_that_can_only_be_read() {
         {"name": "image", "mountPath": "/part", "subPath": "bin"},
     ]);
     pod["containers"][0]["volumeMounts"] = mounts.clone();
-    let volume = |reference: &str, policy: &str| {
-        json!([{"name": "image", "image": {"reference": reference, "pullPolicy": policy}}])
-    };
+    let volume = |reference: &str, policy: &str| json!([{"name": "image", "image": {"reference": reference, "pullPolicy": policy}}]);
     pod["volumes"] = volume("localhost/busybox:1", "IfNotPresent");
     machine.run("reader", pod.clone()).await;
     let reader = machine.until("reader", is_ready).await;

@@ -126,9 +126,9 @@ fn subsets(
         return (Vec::new(), false);
     }
     if are_the_same_everywhere(ports) {
-        let ports = ports.iter().filter_map(|port| {
-            Some(endpoint_port(port, find_port(&Pod::default(), port)?))
-        });
+        let ports = ports
+            .iter()
+            .filter_map(|port| Some(endpoint_port(port, find_port(&Pod::default(), port)?)));
         return one_subset(service, found, ports.collect());
     }
     let mut subsets = Vec::new();

@@ -134,7 +134,8 @@ fn it_does_not_matter_whether_ports_are_looked_up_in_each_pod() {
             .map(|target| plan(&ports(target), &pods, None, None).unwrap());
         assert_eq!(common.subsets, named.subsets, "{count} {ready_of_ten}");
         assert_eq!(common.metadata.annotations, named.metadata.annotations);
-        let told = shown(&common).iter().map(|subset| subset.matches('.').count() / 3).sum::<usize>();
+        let told =
+            shown(&common).iter().map(|subset| subset.matches('.').count() / 3).sum::<usize>();
         assert_eq!(told, count.min(1000));
     }
 }

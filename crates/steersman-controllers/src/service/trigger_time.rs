@@ -72,7 +72,8 @@ impl Known {
                 continue;
             };
             seen += 1;
-            let before = self.pods.get_mut(name).map(|it| std::mem::replace(it, Seen { changed, at }));
+            let before =
+                self.pods.get_mut(name).map(|it| std::mem::replace(it, Seen { changed, at }));
             if before.as_ref().is_none_or(|before| changed > before.changed) {
                 earliest = Some(earliest.map_or(changed, |time| time.min(changed)));
             }

@@ -59,7 +59,10 @@ macro_rules! images {
 
 macro_rules! snapshots {
     ($name:literal, $within:expr) => {
-        Method { path: concat!("/containerd.services.snapshots.v1.Snapshots/", $name), within: $within }
+        Method {
+            path: concat!("/containerd.services.snapshots.v1.Snapshots/", $name),
+            within: $within,
+        }
     };
 }
 

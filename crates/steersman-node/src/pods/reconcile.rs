@@ -358,7 +358,7 @@ fn is_made(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Started { .. } => true,
         Outcome::Failed(why) => is_failed_run(why),
-        Outcome::Pulling | Outcome::NotPulled(_) => false,
+        Outcome::Pulling | Outcome::Waiting | Outcome::NotPulled(_) => false,
     }
 }
 

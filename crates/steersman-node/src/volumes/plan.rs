@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolume, Pod,
-    PodSpec, Volume, VolumeMount,
+    Container, EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolume, Pod, PodSpec, Volume,
+    VolumeMount,
 };
 use steersman_values::Quantity;
 

@@ -88,7 +88,8 @@ async fn view(
     image: &str,
 ) -> Result<(), ImageVolumeError> {
     let cri = &shared.cri;
-    let layers = cri.layers(image).await?.ok_or_else(|| ImageVolumeError::Layers(image.to_owned()))?;
+    let layers =
+        cri.layers(image).await?.ok_or_else(|| ImageVolumeError::Layers(image.to_owned()))?;
     let snapshotter = cri.snapshotter().await?;
     fs::create_dir_all(volume.path)?;
     let key = key(uid, volume.name);
@@ -112,7 +113,12 @@ fn new_mount(mount: snapshot::Mount, target: &Path) -> NewMount {
     }
     let is_data = |option: &String| option != "ro" && option != "rw";
     let options: Vec<String> = mount.options.into_iter().filter(is_data).collect();
-    NewMount::ReadOnly { kind: mount.kind, source: mount.source, options: options.join(","), target }
+    NewMount::ReadOnly {
+        kind: mount.kind,
+        source: mount.source,
+        options: options.join(","),
+        target,
+    }
 }
 
 /// Gives back the views of a Pod whose containers have ended.

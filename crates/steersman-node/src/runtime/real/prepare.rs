@@ -18,8 +18,8 @@ use crate::downward::{Addresses, Defaults};
 use crate::environment::{self, command, environment};
 use crate::runtime::{Start, StartError};
 use crate::volumes::{
-    self, Backing, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership, Propagation,
-    VolumePlan, failed, mounts, read_below, resolve, set_up,
+    self, Backing, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership,
+    Propagation, VolumePlan, failed, mounts, read_below, resolve, set_up,
 };
 
 /// Where names are looked up in a container.

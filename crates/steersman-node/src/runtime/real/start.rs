@@ -13,9 +13,9 @@ use steersman::{Client, Result, clock};
 
 use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
+use super::image_volumes::{self, Images};
 use super::observe::{Parts, addresses, attempt_of, runs};
 use super::places::Owner;
-use super::image_volumes::{self, Images};
 use super::pulls::{self, Found, IF_NOT_PRESENT, Wanted};
 use super::stops;
 use super::{Shared, containers, locked, names, prepare, uid_of};
@@ -88,12 +88,11 @@ async fn begin(
         image: container.image.as_deref().unwrap_or_default(),
         policy: container.image_pull_policy.as_deref().unwrap_or(IF_NOT_PRESENT),
     };
-    let (image, pulled) =
-        match pulls::image(shared, pod, wanted, &sandbox.config, client).await? {
-            Found::Here(image, pulled) => (image, pulled),
-            Found::Pulling => return Ok(Outcome::Pulling),
-            Found::Failed(why) => return Err(why.into()),
-        };
+    let (image, pulled) = match pulls::image(shared, pod, wanted, &sandbox.config, client).await? {
+        Found::Here(image, pulled) => (image, pulled),
+        Found::Pulling => return Ok(Outcome::Pulling),
+        Found::Failed(why) => return Err(why.into()),
+    };
     shared.pulls.used(uid_of(pod), &container.name);
     let target =
         target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
@@ -208,11 +207,7 @@ async fn create(
 /// Removes what still has the name of a container that is to be made: one that was made and never
 /// started. An agent that was killed may have begun to start it, and the runtime may still be at it:
 /// who removed it then would kill what is about to run.
-async fn make_way(
-    shared: &Shared,
-    pod: &Pod,
-    start: &Start,
-) -> std::result::Result<(), CriError> {
+async fn make_way(shared: &Shared, pod: &Pod, start: &Start) -> std::result::Result<(), CriError> {
     let parts = Parts::of(shared, uid_of(pod)).await?;
     for left in parts.all_named(&start.name) {
         let is_made = left.state == i32::from(ContainerState::Created);
