@@ -42,7 +42,11 @@ async fn look(server: Weak<Server>) {
 /// Whether something is so of any version of any definition. All of them are asked.
 fn any(server: &Server, is_so: impl Fn(&Resource) -> bool) -> bool {
     let table = server.registry.table();
-    table.defined().fold(false, |any, resource| is_so(resource) || any)
+    let mut any = false;
+    for resource in table.defined() {
+        any |= is_so(resource);
+    }
+    any
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ async fn a_resize_changes_no_policy_and_takes_no_resources_from_a_pod_as_a_whole
         ),
         (
             &|spec| {
-                spec["initContainers"][0]["resources"]["limits"]["ephemeral-storage"] = "1".into()
+                spec["initContainers"][0]["resources"]["limits"]["ephemeral-storage"] = "1".into();
             },
             "spec.initContainers[0]: Forbidden: only cpu and memory resources for init or sidecar \
              containers are mutable",

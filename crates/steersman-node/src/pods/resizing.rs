@@ -76,10 +76,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 sizes.again = None;
                 return;
             };
-            let progress = sizes.progress.get_or_insert_with(|| Progress {
-                generation: pod.metadata.generation,
-                error: None,
-            });
+            let progress = sizes
+                .progress
+                .get_or_insert(Progress { generation: pod.metadata.generation, error: None });
             if progress.error.as_ref() != Some(&error) {
                 progress.error = Some(error);
                 failed = Some(progress.clone());

@@ -130,7 +130,9 @@ impl Kind {
         let code = ended.map(|ended| ended.exit_code);
         let first = main.restart_count == 0;
         match self {
-            Self::Serves | Self::HasVolumes => phase == "Running" && main.ready && first,
+            Self::Serves | Self::HasVolumes => {
+                phase == "Running" && main.ready && (first || before.is_some_and(is_lost))
+            }
             Self::Succeeds | Self::Fails if ended.is_some_and(is_lost) => {
                 phase == "Failed" && first
             }

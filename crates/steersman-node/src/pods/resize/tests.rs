@@ -134,8 +134,9 @@ fn a_container_is_stopped_for_what_its_policy_asks_for() {
     };
     assert_eq!(words(&done("200m", "64Mi")), ["cpu 200m/64Mi"]);
     let stop = Action::StopToResize { name: "main".into(), attempt: 0 };
-    assert_eq!(done("100m", "128Mi"), [stop.clone()]);
-    assert_eq!(done("200m", "128Mi"), [stop], "both come with the start");
+    let stop = [stop];
+    assert_eq!(done("100m", "128Mi"), stop);
+    assert_eq!(done("200m", "128Mi"), stop, "both come with the start");
 }
 
 #[test]

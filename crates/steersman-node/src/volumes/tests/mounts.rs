@@ -37,6 +37,15 @@ fn mounted(mount: &Value, recursive_read_only: bool) -> Result<ContainerMount, S
     mounts(&mounting).map(|mut found| found.remove(0)).map_err(|error| error.to_string())
 }
 
+/// A part of a volume, mounted first.
+fn part(volume: &str, path: &str) -> MountSource {
+    MountSource::SubPath(SubPath {
+        volume: Path::new("/pods/u/volumes").join(volume),
+        path: path.into(),
+        target: Path::new("volume-subpaths").join(volume).join("main/0"),
+    })
+}
+
 #[test]
 fn a_container_mounts_volumes_and_parts_of_them() {
     let plain = ContainerMount {
@@ -46,13 +55,6 @@ fn a_container_mounts_volumes_and_parts_of_them() {
         read_only: false,
         recursive_read_only: false,
         propagation: Propagation::Private,
-    };
-    let part = |path: &str| {
-        MountSource::SubPath(SubPath {
-            volume: "/pods/u/volumes/empty".into(),
-            path: path.into(),
-            target: "volume-subpaths/empty/main/0".into(),
-        })
     };
     let with = |rest: Value| {
         let mut mount = json!({ "name": "empty", "mountPath": "/data" });
@@ -77,11 +79,11 @@ fn a_container_mounts_volumes_and_parts_of_them() {
         ),
         (
             with(json!({ "subPath": "a/b" })),
-            Ok(ContainerMount { source: part("a/b"), ..plain.clone() }),
+            Ok(ContainerMount { source: part("empty", "a/b"), ..plain.clone() }),
         ),
         (
             with(json!({ "subPathExpr": "logs/$(POD)" })),
-            Ok(ContainerMount { source: part("logs/web-0"), ..plain.clone() }),
+            Ok(ContainerMount { source: part("empty", "logs/web-0"), ..plain.clone() }),
         ),
         (
             with(json!({ "subPathExpr": "$(NONE)/$(EMPTY)/$(POD)" })),
@@ -96,11 +98,7 @@ fn a_container_mounts_volumes_and_parts_of_them() {
             with(json!({ "name": "image", "subPath": "man" })),
             Ok(ContainerMount {
                 name: "image".into(),
-                source: MountSource::SubPath(SubPath {
-                    volume: "/pods/u/volumes/image".into(),
-                    path: "man".into(),
-                    target: "volume-subpaths/image/main/0".into(),
-                }),
+                source: part("image", "man"),
                 read_only: true,
                 ..plain.clone()
             }),

@@ -106,17 +106,22 @@ impl<'a> Ruled<'a> {
         self.schemas.contains(&std::ptr::from_ref(schema))
     }
 
+    /// Whether any of them has a rule. All are looked at.
+    fn look_at_all<'b>(&mut self, schemas: impl IntoIterator<Item = &'b Value>) -> bool {
+        let mut any = false;
+        for schema in schemas {
+            any |= self.look(schema);
+        }
+        any
+    }
+
     fn look(&mut self, schema: &Value) -> bool {
         let Some(fields) = schema.as_object() else { return false };
         let mut is_ruled = rule::all_of(schema).next().is_some();
         for (word, below) in fields {
             is_ruled |= match (word.as_str(), below) {
-                ("properties", Value::Object(properties)) => {
-                    properties.values().fold(false, |any, below| self.look(below) || any)
-                }
-                ("allOf", Value::Array(parts)) => {
-                    parts.iter().fold(false, |any, part| self.look(part) || any)
-                }
+                ("properties", Value::Object(properties)) => self.look_at_all(properties.values()),
+                ("allOf", Value::Array(parts)) => self.look_at_all(parts),
                 ("items" | "additionalProperties", below) => self.look(below),
                 _ => false,
             };
