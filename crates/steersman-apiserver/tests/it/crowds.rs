@@ -159,7 +159,8 @@ async fn the_bodies_of_one_user_leave_room_for_those_of_others() {
     for name in ["a", "b", "c", "d"] {
         let mut sender: http2::SendRequest<Large> = server.http2(None).await;
         let answer = sender.send_request(post(Large::new(true), name));
-        others.push(tokio::spawn(async move { answer.await.unwrap().status() }));
+        // Time passes by itself below, so one that waits may also be cut off.
+        others.push(tokio::spawn(async move { answer.await.ok().map(|it| it.status()) }));
     }
     tokio::time::pause();
     let mut another = sender.clone();
@@ -168,9 +169,9 @@ async fn the_bodies_of_one_user_leave_room_for_those_of_others() {
         (refused.status().as_u16(), &refused.headers()["retry-after"]),
         (429, &"1".parse().unwrap())
     );
-    let others = join_all(others).await.into_iter().map(|status| status.unwrap().as_u16());
+    let others = join_all(others).await.into_iter().filter_map(|status| status.unwrap());
     // Spaces are no object, but they were read.
-    assert!(others.filter(|code| *code == 400).count() >= 2);
+    assert!(others.filter(|code| code.as_u16() == 400).count() >= 2);
     for request in unfinished {
         request.abort();
     }
