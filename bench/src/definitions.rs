@@ -23,7 +23,7 @@ const AT_REST: usize = 1000;
 /// How long a program has that has just begun.
 const SETTLE: Duration = Duration::from_secs(3);
 /// How long nothing happens before memory is looked at.
-const REST: Duration = Duration::from_secs(15);
+const REST: Duration = Duration::from_secs(45);
 
 /// A set of definitions: in whose style it is, and the set.
 type Set = (&'static str, Vec<Value>);

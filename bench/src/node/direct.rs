@@ -1,4 +1,5 @@
-//! The same containers by the runtime alone: a sandbox, a container, its start, and nothing else.
+//! The same containers by the runtime alone: a sandbox, a container, its start, and nothing else. They
+//! are [told](told) what the agent tells of a plain Pod, since that takes the runtime time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +25,8 @@ pub(super) struct Direct {
     cri: Cri,
     cgroup: String,
     logs: String,
+    /// One that is mounted.
+    file: String,
     made: AtomicU32,
 }
 
@@ -32,7 +35,10 @@ impl Direct {
         let cri = Cri::at(&containerd.socket()).map_err(|error| error.to_string())?;
         let logs = containerd.room("direct").display().to_string();
         let cgroup = format!("/{}/direct", containerd.name);
-        Ok(Self { cri, cgroup, logs, made: AtomicU32::new(0) })
+        let file = format!("{logs}/file");
+        std::fs::create_dir_all(&logs).map_err(|error| error.to_string())?;
+        std::fs::write(&file, "").map_err(|error| error.to_string())?;
+        Ok(Self { cri, cgroup, logs, file, made: AtomicU32::new(0) })
     }
 
     /// How long each of so many took, one after the other.
@@ -77,6 +83,10 @@ impl Direct {
         };
         let linux = s::LinuxPodSandboxConfig {
             cgroup_parent: format!("{}/{name}", self.cgroup),
+            security_context: Some(s::LinuxSandboxSecurityContext {
+                namespace_options: Some(namespaces()),
+                ..s::LinuxSandboxSecurityContext::default()
+            }),
             ..s::LinuxPodSandboxConfig::default()
         };
         let sandbox = s::PodSandboxConfig {
@@ -92,6 +102,8 @@ impl Direct {
             image: Some(ImageSpec { image: "localhost/busybox:1".into() }),
             command: COMMAND.map(str::to_owned).into(),
             log_path: "main.log".into(),
+            mounts: ["/etc/hosts", "/dev/termination-log"].map(|path| self.mount(path)).into(),
+            linux: Some(told()),
             ..c::ContainerConfig::default()
         };
         let container = c::CreateContainerRequest {
@@ -104,8 +116,47 @@ impl Direct {
         Ok(id)
     }
 
+    /// A file of the machine that a container sees.
+    fn mount(&self, path: &str) -> c::Mount {
+        let host_path = self.file.clone();
+        c::Mount { container_path: path.to_owned(), host_path, ..c::Mount::default() }
+    }
+
     async fn end(&self, sandbox: &str) -> Result<(), CriError> {
         self.cri.stop_sandbox(sandbox).await?;
         self.cri.remove_sandbox(sandbox).await
     }
+}
+
+/// A process namespace for each container, the rest for the Pod.
+fn namespaces() -> s::NamespaceOption {
+    s::NamespaceOption { pid: s::NamespaceMode::Container.into(), ..s::NamespaceOption::default() }
+}
+
+/// What a container of a Pod that asks for nothing may do and use.
+fn told() -> c::LinuxContainerConfig {
+    let paths = |names: &[&str]| names.iter().map(|name| format!("/proc/{name}")).collect();
+    let resources = c::LinuxContainerResources {
+        cpu_shares: 2,
+        oom_score_adj: 1000,
+        ..c::LinuxContainerResources::default()
+    };
+    let security = c::LinuxContainerSecurityContext {
+        namespace_options: Some(namespaces()),
+        masked_paths: paths(&[
+            "asound",
+            "acpi",
+            "interrupts",
+            "kcore",
+            "keys",
+            "latency_stats",
+            "timer_list",
+            "timer_stats",
+            "sched_debug",
+            "scsi",
+        ]),
+        readonly_paths: paths(&["bus", "fs", "irq", "sys", "sysrq-trigger"]),
+        ..c::LinuxContainerSecurityContext::default()
+    };
+    c::LinuxContainerConfig { resources: Some(resources), security_context: Some(security) }
 }

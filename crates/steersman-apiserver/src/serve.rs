@@ -210,8 +210,10 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>, checks: Option<u6
     let is_long = |checks| pace.and_then(|pace| pace.is_long(checks)).unwrap_or(true);
     let learned = || checks.is_some_and(is_long);
     let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
-    // What was learned is of a schema that is there.
-    let is_to_be_built = || checks.is_some() && !call.resource.schema.is_in_use();
+    // What was learned is of a schema that is there. Objects older than their definition are held to
+    // it when they are read, too.
+    let is_to_be_built =
+        || call.info.verb != Verb::Watch && !call.resource.schema.is_at_hand(writes(call));
     call.body.len() > bytes || reads || compiles(call) || learned() || is_to_be_built()
 }
 

@@ -12,7 +12,7 @@ use steersman_rules::resource::Resource;
 use crate::state::Server;
 
 /// How often is looked; what was not used between two looks rests.
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: Duration = Duration::from_secs(20);
 
 /// The schema of a definition may have been used.
 pub(crate) fn used(server: &Arc<Server>) {

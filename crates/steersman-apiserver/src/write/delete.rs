@@ -40,7 +40,14 @@ pub(crate) async fn delete_object(
     place: Place<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
-    swap(writer, place, Deletion { writer, place, options }).await
+    let mut marked = None;
+    match swap(writer, place, Deletion { writer, place, options, marked: &mut marked }).await {
+        // Who heard that it ends, such as its node, was quicker to remove it.
+        Err(status) if status.code == 404 && marked.is_some() => {
+            marked.map(Deleted::Gone).ok_or(status)
+        }
+        done => done,
+    }
 }
 
 /// A deletion on its way.
@@ -48,6 +55,8 @@ struct Deletion<'a> {
     writer: &'a Writer<'a>,
     place: Place<'a>,
     options: &'a DeleteOptions,
+    /// What it was marked as before its removal.
+    marked: &'a mut Option<Stored>,
 }
 
 impl Swap for Deletion<'_> {
@@ -58,7 +67,7 @@ impl Swap for Deletion<'_> {
     }
 
     async fn attempt(&mut self, entry: &Entry) -> Result<Attempt<Deleted>> {
-        let Self { writer, place, options } = *self;
+        let Self { writer, place, options, .. } = *self;
         let stored = Stored::from(entry);
         let old = stored.decode(&version(writer, &stored))?;
         check_preconditions(writer, &old, options)?;
@@ -86,7 +95,10 @@ impl Swap for Deletion<'_> {
         if gone && ends_gracefully(writer.resource) && *marked != old {
             let held = Held::default();
             match writer.commit(place, Some(bytes.clone()), &marked, expected, held).await {
-                Ok(revision) => expected = Expected::Modified(revision),
+                Ok(revision) => {
+                    expected = Expected::Modified(revision);
+                    *self.marked = Some(Stored { bytes: last.clone(), revision });
+                }
                 Err(StoreError::Conflict { .. }) => return Ok(Attempt::Conflict),
                 Err(error) => return Ok(Attempt::Failed(error.into())),
             }

@@ -1,5 +1,7 @@
 //! DELETE.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::api::{Api, CONFIG_MAPS, config_map, names, pod, seconds_pass};
@@ -318,6 +320,32 @@ async fn a_dry_run_deletes_no_collection() {
     let listed = api.delete(&format!("{CONFIG_MAPS}?dryRun=All")).await.ok();
     assert_eq!(names(&listed), ["a"]);
     assert_eq!(names(&api.get(CONFIG_MAPS).await.ok()), ["a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_deletes_a_pod_succeeds_also_if_its_node_removes_it_first() {
+    let api = Arc::new(Api::start().await);
+    let now = json!({"gracePeriodSeconds": 0});
+    let mut events = api.watch(&format!("{PODS}?watch=1")).await;
+    let (node, at_once) = (Arc::clone(&api), now.clone());
+    let node = tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            let metadata = &event["object"]["metadata"];
+            if event["type"] == "MODIFIED" && metadata["deletionTimestamp"].is_string() {
+                let path = format!("{PODS}/{}", metadata["name"].as_str().unwrap());
+                node.delete_with(&path, &at_once).await;
+            }
+        }
+    });
+    for number in 0..200 {
+        let name = format!("p{number}");
+        let mut object = pod(&name);
+        object["spec"]["nodeName"] = "n".into();
+        api.post(PODS, &object).await.ok();
+        api.delete_with(&format!("{PODS}/{name}"), &now).await.ok();
+        api.get(&format!("{PODS}/{name}")).await.refused(404);
+    }
+    node.abort();
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,6 +74,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 let whole = pod.spec.as_ref().and_then(|spec| spec.resources.clone());
                 sizes.actuated.whole = whole;
                 sizes.again = None;
+                if let Some(progress) = &mut sizes.progress {
+                    progress.error = None;
+                }
                 return;
             };
             let progress = sizes

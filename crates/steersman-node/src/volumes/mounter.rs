@@ -8,6 +8,9 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::system::{answered, bytes};
 
+/// The kernel takes so much and cuts off the rest.
+const OPTIONS_MAX: usize = 4096;
+
 /// Something to be mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NewMount {
@@ -66,6 +69,13 @@ impl Mounter for LinuxMounter {
             NewMount::ReadOnly { kind, source, options, target } => {
                 let (source, kind, options) =
                     (text(source.clone())?, text(kind.clone())?, text(options.clone())?);
+                if options.as_bytes().len() >= OPTIONS_MAX {
+                    let why = format!(
+                        "an image of too many layers: {} bytes of options",
+                        options.as_bytes().len()
+                    );
+                    return Err(io::Error::other(why));
+                }
                 let read_only = MountFlags::RDONLY;
                 rustix::mount::mount(&*source, bytes(target), &*kind, read_only, options.as_c_str())
             }

@@ -91,6 +91,19 @@ impl Defined {
         self.slot().built.is_some()
     }
 
+    /// Whether who needs it now, with its rules or without, need not wait until it is built, or not
+    /// so long that anybody minds.
+    pub(super) fn is_at_hand(&self, with_rules: bool) -> bool {
+        let cell = self.slot().built.clone();
+        match cell.as_ref().and_then(|cell| cell.get()) {
+            Some(built) => !with_rules || !self.has_rules || built.rules.get().is_some(),
+            None => {
+                let compiles = with_rules && (self.has_rules || self.has_patterns);
+                matches!(self.text, Text::Plain(_)) && !compiles
+            }
+        }
+    }
+
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,6 +239,20 @@ mod tests {
             "type": "object", "properties": (0..fields).map(field).collect::<Map<_, _>>(),
             "x-kubernetes-validations": [rule],
         }}})
+    }
+
+    #[test]
+    fn a_schema_is_at_hand_once_it_is_built_and_with_its_rules_once_they_are() {
+        let (short, long) = (Defined::new(&json!({"type": "object"})), Defined::new(&schema(500)));
+        assert!(short.is_at_hand(true), "that takes no time");
+        assert_eq!([false, true].map(|rules| long.is_at_hand(rules)), [false, false]);
+        let built = long.built();
+        assert_eq!([false, true].map(|rules| long.is_at_hand(rules)), [true, false]);
+        assert!(long.rules(&built).is_some());
+        assert!(long.is_at_hand(true));
+        long.rest(1);
+        long.rest(2);
+        assert!(!long.is_at_hand(false));
     }
 
     #[test]

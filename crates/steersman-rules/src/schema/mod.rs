@@ -373,6 +373,15 @@ impl Schema {
         }
     }
 
+    /// Whether objects can be held to it at once, to its rules too if those are asked for: what is made
+    /// of a definition may have to be made first, which can take long.
+    pub fn is_at_hand(&self, with_rules: bool) -> bool {
+        match &self.source {
+            Source::Known(_) => true,
+            Source::Defined(defined) => defined.is_at_hand(with_rules),
+        }
+    }
+
     /// The shape of the whole object.
     pub(crate) fn root(&self) -> Root<'_> {
         match &self.source {

@@ -9,6 +9,7 @@ mod room;
 mod tar;
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -93,6 +94,8 @@ impl Containerd {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(fs::File::create(directory.join("parent.log")).expect("a log"))
+            // Who stops the tests from a terminal must not stop what clears up after them.
+            .process_group(0)
             .spawn()
             .expect("a shell");
         let containerd = Self { directory, name, _script: script };

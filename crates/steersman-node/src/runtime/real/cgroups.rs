@@ -159,13 +159,13 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Removes the cgroups of a Pod of which nothing should run, whatever its class. What does is
-    /// killed, and this fails until it has gone.
-    pub(super) fn remove(&self, uid: &str) -> io::Result<()> {
+    /// Removes the cgroups of a Pod, whatever its class. Fails while something runs there; that is
+    /// killed if the Pod is known to be `ours`.
+    pub(super) fn remove(&self, uid: &str, ours: bool) -> io::Result<()> {
         for class in ["", "/burstable", "/besteffort"] {
             for hierarchy in &self.hierarchies {
                 let path = hierarchy.path(&format!("{}{class}/pod{uid}", self.root));
-                remove_tree(&path)?;
+                remove_tree(&path, ours)?;
             }
         }
         Ok(())
@@ -263,17 +263,17 @@ fn write(path: &Path, file: &str, value: i64) -> io::Result<()> {
 }
 
 /// Removes a cgroup and all below it: each is a directory whose files go with it.
-fn remove_tree(path: &Path) -> io::Result<()> {
+fn remove_tree(path: &Path, ours: bool) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
-        remove_tree(&entry.path())?;
+        remove_tree(&entry.path(), ours)?;
     }
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+        Err(error) if ours && error.kind() == io::ErrorKind::ResourceBusy => {
             kill_all(path);
             Err(error)
         }

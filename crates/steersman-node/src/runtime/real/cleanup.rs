@@ -53,7 +53,7 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
         return Ok(false);
     }
     // Something may take a moment to leave it.
-    if let Err(error) = shared.cgroups.remove(uid) {
+    if let Err(error) = shared.cgroups.remove(uid, true) {
         tracing::debug!(%error, uid, "the cgroup of a Pod is still in use");
         return Ok(false);
     }
@@ -115,7 +115,8 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
     for container in &parts.containers {
         containers::remove(shared, container).await?;
     }
-    shared.cgroups.remove(uid)?;
+    // Somebody else may have Pods below the same cgroup; of ours there is a directory.
+    shared.cgroups.remove(uid, shared.places.of_pod(uid).exists())?;
     image_volumes::remove(shared, uid).await?;
     volumes::tear_down(&shared.places.of_pod(uid), &LinuxMounter)?;
     for logs in entries(&shared.places.logs) {

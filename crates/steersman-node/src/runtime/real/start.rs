@@ -151,6 +151,8 @@ async fn sandbox(
         shared.cri.stop_sandbox(&old.id).await?;
     }
     let unmade = |error: io::Error| StartError::Sandbox(error.to_string());
+    // First of all: what has one is known to be ours.
+    fs::create_dir_all(shared.places.of_pod(uid_of(pod))).map_err(unmade)?;
     shared.cgroups.make(pod).map_err(unmade)?;
     fs::create_dir_all(&log_directory).map_err(unmade)?;
     let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old).saturating_add(1));
