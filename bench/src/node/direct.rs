@@ -1,5 +1,5 @@
 //! The same containers by the runtime alone: a sandbox, a container, its start, and nothing else. They
-//! are [told](told) what the agent tells of a plain Pod, since that takes the runtime time.
+//! are [`told`] what the agent tells of a plain Pod, since that takes the runtime time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
