@@ -77,7 +77,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether a reference is to this Pod, as [`reference`] makes it.
+/// Whether a reference is to this Pod, as [`reference`](fn@reference) makes it.
 fn is_of(target: &ObjectReference, pod: &Pod) -> bool {
     let ObjectReference { api_version, field_path, kind, name, namespace, uid, .. } = target;
     let meta = &pod.metadata;

@@ -1,9 +1,9 @@
 //! Other resources for containers that run already.
 //!
 //! What a Pod wants is *allocated* when its node has [room](admission), and *actuated* when its
-//! containers run with it, which some have to be started again for ([`changes`]). How far that is,
-//! [`sizes`] say; they are told in the Pod's status and read back from there. [`allocations`] keep
-//! what no status tells yet, and wake those who wait for room.
+//! containers run with it, which some have to be started again for ([`changes`](mod@changes)). How far
+//! that is, [`sizes`] say; they are told in the Pod's status and read back from there.
+//! [`allocations`] keep what no status tells yet, and wake those who wait for room.
 
 mod admission;
 mod allocations;
