@@ -131,7 +131,8 @@ impl Kind {
         let first = main.restart_count == 0;
         match self {
             Self::Serves | Self::HasVolumes => {
-                phase == "Running" && main.ready && (first || before.is_some_and(is_lost))
+                let right = first || before.is_some_and(|ended| is_lost(ended) || is_killed(ended));
+                phase == "Running" && main.ready && right
             }
             Self::Succeeds | Self::Fails if ended.is_some_and(is_lost) => {
                 phase == "Failed" && first
@@ -150,6 +151,12 @@ impl Kind {
 /// Whether nobody knows how a container ended.
 fn is_lost(ended: &ContainerStateTerminated) -> bool {
     matches!(ended.reason.as_deref(), Some("Unknown" | "ContainerStatusUnknown"))
+}
+
+/// Whether a container was killed, as containerd does in the midst of a start when who asked for it
+/// has died. Only where such a one is started again is that as it should be.
+fn is_killed(ended: &ContainerStateTerminated) -> bool {
+    ended.exit_code == 137
 }
 
 /// A Pod of the sweep.
