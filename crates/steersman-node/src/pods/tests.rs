@@ -42,7 +42,7 @@ fn with(mut pod: Pod, policy: &str) -> Pod {
 }
 
 /// So many seconds after noon.
-fn at(seconds: i64) -> Timestamp {
+pub(super) fn at(seconds: i64) -> Timestamp {
     let noon: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
     noon + SignedDuration::from_secs(seconds)
 }
@@ -51,7 +51,7 @@ fn time(seconds: i64) -> Time {
     Time(at(seconds))
 }
 
-fn container(name: &str, attempt: i32, state: State) -> Container {
+pub(super) fn container(name: &str, attempt: i32, state: State) -> Container {
     Container {
         name: name.into(),
         id: format!("simulated://u1/{name}"),
@@ -65,7 +65,7 @@ fn container(name: &str, attempt: i32, state: State) -> Container {
     }
 }
 
-fn runs(name: &str) -> Container {
+pub(super) fn runs(name: &str) -> Container {
     container(name, 0, State::Running { started: true, ready: true, stopping: false, until: None })
 }
 

@@ -113,7 +113,8 @@ impl Snapshotter {
     }
 
     /// A snapshot of the latest revision, whose entries are taken all at once. They share their
-    /// values with the index, so what is replaced while they are written takes room as well.
+    /// values with the index, so what is replaced while they are written takes room as well; those that
+    /// the index holds compressed are unpacked meanwhile.
     fn write_latest(&self) -> Result<u64, Unfinished> {
         let latest = self.index.range(&RangeRequest::default())?;
         self.write(latest.revision, |take| latest.entries.chunks(PAGE).try_for_each(take))

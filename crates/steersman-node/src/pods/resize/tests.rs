@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,6 +13,7 @@ use super::changes::Changes;
 use super::sizes::{Allocation, Pending, Progress, Sizes};
 use super::{changes, conditions, is_in_progress};
 use crate::pods::plan::{Action, Observed, plan};
+use crate::pods::tests::{at, container, runs};
 use crate::runtime::{Container, Observation, Sandbox, Start, State};
 
 /// Amounts of cpu and memory, asked for and allowed.
@@ -54,29 +54,6 @@ fn with_policy(mut pod: Pod, policies: &[(&str, &str)]) -> Pod {
     let spec = pod.spec.as_mut().unwrap();
     spec.containers[0].resize_policy = serde_json::from_value(policies).unwrap();
     pod
-}
-
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_second(1_900_000_000 + seconds).unwrap()
-}
-
-fn container(name: &str, state: State) -> Container {
-    Container {
-        name: name.into(),
-        id: format!("simulated://u1/{name}"),
-        image_id: String::new(),
-        attempt: 0,
-        started: at(0),
-        state,
-        outdated: false,
-        failed_probe: None,
-        last: None,
-    }
-}
-
-fn runs(name: &str) -> Container {
-    let state = State::Running { started: true, ready: true, stopping: false, until: None };
-    container(name, state)
 }
 
 fn seen(sizes: Sizes, containers: Vec<Container>) -> Observed {
@@ -149,7 +126,7 @@ fn what_was_stopped_for_it_starts_again_whatever_its_restart_policy() {
         message: None,
     };
     let mut sizes = Sizes::told(&pod);
-    let ends = vec![container("main", ended(0))];
+    let ends = vec![container("main", 0, ended(0))];
     let alone = plan(&pod, &seen(sizes.clone(), ends.clone()), at(1));
     assert_eq!(alone.actions, [], "with OnFailure, what ended well is over");
     sizes.restarting.insert("main".into(), 0);
@@ -191,7 +168,7 @@ fn what_ends_is_stopping_or_broken_is_not_resized() {
     let pod = running(&resources("200m", "64Mi"), &small, &small);
     let stopping = State::Running { started: true, ready: true, stopping: true, until: None };
     let broken = Container { failed_probe: Some(crate::probes::Kind::Liveness), ..runs("main") };
-    for container in [container("main", stopping), broken] {
+    for container in [container("main", 0, stopping), broken] {
         let observed = seen(Sizes::told(&pod), vec![container]);
         let Observed { now, sizes, .. } = &observed;
         assert_eq!(changes(&pod, now, sizes), Changes::default());
