@@ -39,6 +39,8 @@ impl Agent {
             .arg("--pod-logs-dir")
             .arg(&room.logs)
             .args(["--max-pods", "200"])
+            // How full the disk of this machine is, is nobody's business here.
+            .arg("--eviction-hard=")
             .env("RUST_LOG", "error")
             .stdout(Stdio::null())
             .spawn()

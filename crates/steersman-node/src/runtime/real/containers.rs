@@ -23,6 +23,7 @@ use crate::garbage::{
     ContainerState, ContainerStore, FoundContainer, FoundSandbox, Garbage, PodState,
     collect_containers, plan,
 };
+use crate::runtime::Start;
 
 /// How many that have ended are kept of a name at least while its Pod runs: its status tells of it.
 const KEPT_MIN: usize = 1;
@@ -191,10 +192,13 @@ fn with_rotated(log: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Removes those of a name that ended before the last ones, when it was started again.
-pub(super) async fn prune(shared: &Shared, pod: &Pod, name: &str) {
-    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
+pub(super) async fn prune(shared: &Shared, pod: &Pod, start: &Start) {
     let kept = shared.policies.containers.per_container.unwrap_or(KEPT_MIN).max(KEPT_MIN);
-    for old in parts.named(name).filter(|one| !runs(one)).skip(kept) {
+    if usize::try_from(start.attempt).is_ok_and(|before| before <= kept) {
+        return;
+    }
+    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
+    for old in parts.named(&start.name).filter(|one| !runs(one)).skip(kept) {
         if let Err(error) = remove(shared, old).await {
             tracing::warn!(%error, container = old.id, "cannot remove a container; later");
         }

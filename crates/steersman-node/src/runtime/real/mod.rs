@@ -36,6 +36,7 @@ mod security;
 mod signals;
 mod start;
 mod stops;
+mod turns;
 mod usage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -67,6 +68,7 @@ use probing::Probing;
 use pulls::Pulls;
 use reading::FetchedTokens;
 use stops::Stops;
+use turns::Turns;
 
 /// How many Pods may wait to be looked at because something of theirs has changed.
 const WOKEN_MAX: usize = 1024;
@@ -121,6 +123,7 @@ struct Shared {
     relisted: Mutex<Instant>,
     pulls: Pulls,
     stops: Stops,
+    turns: Turns,
     evictions: Evictions,
     seen: Mutex<Seen>,
     /// The Pods that no API server knows, by uid.
@@ -152,6 +155,7 @@ impl Real {
         let shared = Shared {
             pulls: Pulls::default(),
             stops: Stops::default(),
+            turns: Turns::default(),
             evictions: Evictions::default(),
             seen: Mutex::default(),
             kept: Mutex::default(),

@@ -75,6 +75,7 @@ async fn begin(
         return Err(StartError::Config(format!("no container {:?}", start.name)).into());
     };
     let volumes = prepare::volumes(shared, pod, client).await?;
+    let turn = shared.turns.take().await;
     let parts = Parts::of(shared, uid_of(pod)).await?;
     let sandbox = sandbox(shared, pod, &parts, client).await?;
     let images = image_volumes::mount(shared, pod, &container, &volumes, &sandbox.config, client);
@@ -103,9 +104,10 @@ async fn begin(
         CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
         error => Stopped::Runtime(error),
     })?;
+    drop(turn);
     let log = shared.places.log(pod, &container.name, start.attempt);
     containers::link(shared, pod, &container.name, &log, &id);
-    containers::prune(shared, pod, &container.name).await;
+    containers::prune(shared, pod, start).await;
     let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
     if let Some(hook) = hook {
         let address = sandbox.addresses.first().map(String::as_str);
