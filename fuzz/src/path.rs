@@ -1,7 +1,7 @@
 //! The path and the query of a request.
 
 use http::Method;
-use steersman_apiserver::request::{Query, RequestInfo, is_long_running, segments};
+use steersman_apiserver::request::{Query, RequestInfo, Segment, is_long_running, segments};
 
 /// `METHOD PATH?QUERY`, with or without the method.
 pub(crate) fn run(bytes: &[u8]) {
@@ -21,13 +21,15 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 /// Segments that are written in a path are the same segments.
-fn written_is_read(read: &[String]) {
+fn written_is_read(read: &[Segment<'_>]) {
     // What is empty at the beginning or the end does not count, wherever it came from.
-    if read.first().is_some_and(String::is_empty) || read.last().is_some_and(String::is_empty) {
+    let is_empty = |end: Option<&Segment<'_>>| end.is_some_and(|segment| segment.is_empty());
+    if is_empty(read.first()) || is_empty(read.last()) {
         return;
     }
-    let escaped = |segment: &String| segment.bytes().map(|b| format!("%{b:02x}")).collect();
+    let escaped = |segment: &Segment<'_>| segment.bytes().map(|b| format!("%{b:02x}")).collect();
     let written: Vec<String> = read.iter().map(escaped).collect();
-    let again = segments(&format!("/{}", written.join("/")));
+    let path = format!("/{}", written.join("/"));
+    let again = segments(&path);
     assert_eq!(again.ok().as_deref(), Some(read), "what is written in a path is read from it");
 }

@@ -5,6 +5,7 @@
 //! `impersonate` alone. Groups that are not given follow from the name where Kubernetes knows them: a
 //! service account's, a node's, and whether somebody vouches for the user at all.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
@@ -290,7 +291,7 @@ fn service_account(name: &str) -> Option<[&str; 2]> {
 
 /// Undoes percent-encoding; what is not encoded soundly stays as it is.
 fn unescaped(key: &str) -> String {
-    crate::request::decode(key).unwrap_or_else(|_| key.to_owned())
+    crate::request::decode(key).map_or_else(|_| key.to_owned(), Cow::into_owned)
 }
 
 /// A user as Go prints the structure.

@@ -29,7 +29,9 @@ use crate::metrics::{Answered, Asked};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
 use crate::openapi::Published;
 use crate::reply::{self, ResponseBody};
-use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
+use crate::request::{
+    DEADLINE_MAX, Known, Query, RequestInfo, Segment, decode, is_long_running, segments,
+};
 use crate::scrape::Others;
 use crate::serve::{Times, late, refuse, served};
 use crate::state::Server;
@@ -171,7 +173,7 @@ fn span(call: &Call) -> tracing::Span {
 
 /// The server elsewhere that answers a path. What one has that belongs to this server is told here,
 /// if it is known.
-fn elsewhere(server: &Server, path: &[String], mutating: bool) -> Option<Arc<Remote>> {
+fn elsewhere(server: &Server, path: &[Segment<'_>], mutating: bool) -> Option<Arc<Remote>> {
     let remote = server.remotes.of(path)?;
     (mutating || is_resource(path) || !remote.is_known_beforehand()).then_some(remote)
 }
@@ -180,7 +182,7 @@ fn elsewhere(server: &Server, path: &[String], mutating: bool) -> Option<Arc<Rem
 async fn aside(
     pipeline: &Pipeline,
     parts: &Parts,
-    (path, query): (&[String], &Query),
+    (path, query): (&[Segment<'_>], &Query),
     (flow, asked): (Option<Arc<Flow>>, &Attributes<'_>),
     times: Times,
 ) -> Result<Response<ResponseBody>> {
@@ -213,7 +215,7 @@ async fn pass_on(
 }
 
 /// Counts a request for a path that names no resource.
-fn count(server: &Server, method: &Method, path: &[String], began: Instant, code: u16) {
+fn count(server: &Server, method: &Method, path: &[Segment<'_>], began: Instant, code: u16) {
     let Some(asked) = Asked::of_path(method, path) else { return };
     let took = began.elapsed();
     let requests = &server.metrics.requests;
@@ -233,8 +235,8 @@ async fn receive<'a>(
 
 /// Whether what a path says that names no resource is long work: documents about everything that is
 /// served, of which definitions can make much.
-fn is_long(server: &Server, path: &[String]) -> bool {
-    match path.first().map(String::as_str) {
+fn is_long(server: &Server, path: &[Segment<'_>]) -> bool {
+    match path.first().map(|first| &**first) {
         Some("openapi" | "metrics") => true,
         Some("api" | "apis") => server.registry.table().resources().count() > LONG_TABLE,
         _ => false,
@@ -242,7 +244,7 @@ fn is_long(server: &Server, path: &[String]) -> bool {
 }
 
 /// Whether a path names a resource.
-fn is_resource(path: &[String]) -> bool {
+fn is_resource(path: &[Segment<'_>]) -> bool {
     match path {
         [api, _, _, ..] if api == "api" => true,
         [apis, _, _, _, ..] if apis == "apis" => true,
@@ -251,7 +253,7 @@ fn is_resource(path: &[String]) -> bool {
 }
 
 /// The version that a path of the API names.
-fn version(path: &[String]) -> &str {
+fn version<'a>(path: &'a [Segment<'_>]) -> &'a str {
     match path {
         [api, version, ..] if api == "api" => version,
         [apis, _, version, ..] if apis == "apis" => version,
@@ -273,7 +275,7 @@ async fn authorized(
     server: &Server,
     user: User,
     parts: &Parts,
-    (whole, path): (&str, &[String]),
+    (whole, path): (&str, &[Segment<'_>]),
     query: &Query,
     trail: Option<&Trail>,
     told: &mut Option<Arc<Flow>>,
@@ -320,11 +322,11 @@ fn decide(authorizer: &Authorizer, asked: &Attributes<'_>, trail: Option<&Trail>
 async fn not_a_resource(
     pipeline: &Pipeline,
     parts: &Parts,
-    path: &[String],
+    path: &[Segment<'_>],
     query: &Query,
 ) -> Result<Response<ResponseBody>> {
     let server = &*pipeline.server;
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let path: Vec<&str> = path.iter().map(|part| &**part).collect();
     if !allows(&parts.method, &path) {
         let nothing = matches!(path.as_slice(), ["apis", group, version]
             if !server.registry.table().serves(group, version));

@@ -10,6 +10,10 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
+/// Where the digits of a UUID's bytes stand.
+const HIGH: [usize; 8] = [0, 2, 4, 6, 9, 11, 14, 16];
+const LOW: [usize; 8] = [19, 21, 24, 26, 28, 30, 32, 34];
+
 /// How many characters a generated name gets.
 const SUFFIX: usize = 5;
 
@@ -31,16 +35,14 @@ impl Random {
         let high = (high & !0xf000) | 0x4000;
         let low = (low & !(0b11 << 62)) | (0b10 << 62);
         // By hand, for every request from the network has one.
-        let mut text = String::with_capacity(36);
-        for (place, byte) in high.to_be_bytes().into_iter().chain(low.to_be_bytes()).enumerate() {
-            if matches!(place, 4 | 6 | 8 | 10) {
-                text.push('-');
-            }
-            for digit in [byte >> 4, byte & 0xf] {
-                text.push(char::from(HEXADECIMAL[usize::from(digit)]));
+        let mut text = *b"00000000-0000-0000-0000-000000000000";
+        for (bits, places) in [(high, &HIGH), (low, &LOW)] {
+            for (byte, place) in bits.to_be_bytes().into_iter().zip(places) {
+                text[*place] = HEXADECIMAL[usize::from(byte >> 4)];
+                text[*place + 1] = HEXADECIMAL[usize::from(byte & 0xf)];
             }
         }
-        text
+        String::from_utf8(text.into()).expect("digits and dashes are text")
     }
 
     /// What is put behind `generateName`.

@@ -203,10 +203,11 @@ async fn work(call: &Call, end: Instant) -> Rendered {
 /// what it reads, or by what its like took. What is stored is looked at where it is
 /// [changed](crate::write).
 fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>, checks: Option<u64>) -> bool {
-    let bytes = match call.content_type() {
+    let bytes = || match call.content_type() {
         Some(media_type) if media_type.contains("yaml") => LONG_BYTES_YAML,
         _ => LONG_BYTES,
     };
+    let is_large = !call.body.is_empty() && call.body.len() > bytes();
     let is_long = |checks| pace.and_then(|pace| pace.is_long(checks)).unwrap_or(true);
     let learned = || checks.is_some_and(is_long);
     let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
@@ -214,7 +215,7 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>, checks: Option<u6
     // it when they are read, too.
     let is_to_be_built =
         || call.info.verb != Verb::Watch && !call.resource.schema.is_at_hand(writes(call));
-    call.body.len() > bytes || reads || compiles(call) || learned() || is_to_be_built()
+    is_large || reads || compiles(call) || learned() || is_to_be_built()
 }
 
 fn writes(call: &Call) -> bool {

@@ -1,5 +1,6 @@
 //! What is known of one audited request, from its first stage to its last.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,7 @@ use super::event::{
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, source};
 use crate::authz::{Attributes, Decision, Target};
-use crate::request::{Query, decode, is_long_running, segments};
+use crate::request::{Query, Segment, decode, is_long_running, segments};
 use crate::status::Status;
 use crate::user::User;
 
@@ -83,7 +84,7 @@ impl Audit {
 
     fn trail(self: &Arc<Self>, head: Head<'_>, id: &HeaderValue) -> Option<Arc<Trail>> {
         let Head { method, uri, headers, peer, user } = head;
-        let whole = decode(uri.path()).unwrap_or_else(|_| uri.path().to_owned());
+        let whole = decode(uri.path()).unwrap_or(Cow::Borrowed(uri.path()));
         let path = segments(uri.path()).unwrap_or_default();
         let query = Query::parse(uri.query().unwrap_or(""));
         let nobody = User::default();
@@ -112,7 +113,7 @@ impl Audit {
 }
 
 /// What the path of a request names.
-fn reference(asked: &Attributes<'_>, path: &[String]) -> Option<ObjectReference> {
+fn reference(asked: &Attributes<'_>, path: &[Segment<'_>]) -> Option<ObjectReference> {
     let Target::Resource { group, resource, subresource, namespace, name } = asked.target else {
         return None;
     };
@@ -122,7 +123,7 @@ fn reference(asked: &Attributes<'_>, path: &[String]) -> Option<ObjectReference>
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         api_group: group.to_owned(),
-        api_version: version.clone(),
+        api_version: version.to_string(),
         subresource: subresource.to_owned(),
         ..ObjectReference::default()
     })

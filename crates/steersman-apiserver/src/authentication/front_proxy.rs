@@ -1,6 +1,7 @@
 //! A proxy in front of the server that has found out who its clients are, and says so in headers.
 //! Its word is taken if its own certificate is one of the right authority, and only then.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -125,7 +126,8 @@ impl FrontProxyHeaders {
         for prefix in self.extra_prefix.iter().map(|prefix| prefix.to_lowercase()) {
             for (name, value) in headers {
                 let Some(key) = name.as_str().strip_prefix(&prefix) else { continue };
-                let key = crate::request::decode(key).unwrap_or_else(|_| key.to_owned());
+                let key =
+                    crate::request::decode(key).map_or_else(|_| key.to_owned(), Cow::into_owned);
                 extra.entry(key).or_default().push(text(value));
             }
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use http::Method;
 use steersman_rules::resource::Named;
 
-use crate::request::Query;
+use crate::request::{Query, Segment};
 use crate::user::User;
 
 /// Who wants to do what.
@@ -56,30 +56,30 @@ impl<'a> Attributes<'a> {
         user: &'a User,
         method: &'a Method,
         path: &'a str,
-        segments: &'a [String],
+        segments: &'a [Segment<'a>],
         query: &'a Query,
     ) -> Self {
         let (group, rest) = match segments {
             [api, _version, rest @ ..] if api == "api" => ("", rest),
-            [apis, group, _version, rest @ ..] if apis == "apis" => (group.as_str(), rest),
+            [apis, group, _version, rest @ ..] if apis == "apis" => (&**group, rest),
             _ => ("", &[][..]),
         };
         let Some(first) = rest.first() else {
             return Self::new(user, lower_case(method), Target::Path(path));
         };
-        let is_verb = matches!(first.as_str(), "watch" | "proxy") && rest.len() > 1;
+        let is_verb = matches!(&**first, "watch" | "proxy") && rest.len() > 1;
         let (mut verb, rest) = match is_verb {
-            true => (first.as_str(), &rest[1..]),
+            true => (&**first, &rest[1..]),
             false => (verb(method), rest),
         };
         let (namespace, rest) = match rest {
             [namespaces, namespace, more @ ..] if namespaces == "namespaces" => {
-                let is_within = more.first().is_some_and(|m| !OF_NAMESPACES.contains(&m.as_str()));
-                (namespace.as_str(), if is_within { more } else { rest })
+                let is_within = more.first().is_some_and(|m| !OF_NAMESPACES.contains(&&**m));
+                (&**namespace, if is_within { more } else { rest })
             }
             _ => ("", rest),
         };
-        let part = |index: usize| rest.get(index).map_or("", String::as_str);
+        let part = |index: usize| rest.get(index).map_or("", |part| &**part);
         let mut name = part(1);
         if name.is_empty() && verb == "get" {
             let watches = *method == Method::GET && query.flag("watch").unwrap_or(false);

@@ -17,6 +17,7 @@ use super::instrument::{Counters, Gauge, Histogram, Instrument};
 use super::page::Page;
 use super::registry::{Collect, Registry};
 use crate::apart::Pace;
+use crate::request::Segment;
 
 /// Where the buckets of durations end.
 const DURATIONS: &[f64] = &[
@@ -56,8 +57,8 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// What a path that names no resource asks for, of those that are counted.
-    pub(crate) fn of_path(method: &Method, path: &[String]) -> Option<Self> {
-        let (subresource, component) = match path.first()?.as_str() {
+    pub(crate) fn of_path(method: &Method, path: &[Segment<'_>]) -> Option<Self> {
+        let (subresource, component) = match &**path.first()? {
             "healthz" => ("/healthz", ""),
             "livez" => ("/livez", ""),
             "readyz" => ("/readyz", ""),

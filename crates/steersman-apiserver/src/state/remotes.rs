@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::identity::Identity;
 use crate::registry;
+use crate::request::Segment;
 use crate::webhook_client::{ClientIdentity, Target};
 
 /// All of them, by the names of their APIServices, such as `v1beta1.metrics.k8s.io`.
@@ -207,13 +208,13 @@ impl Remotes {
     }
 
     /// The one that answers a path, if it is none of this server's own.
-    pub(crate) fn of(&self, path: &[String]) -> Option<Arc<Remote>> {
+    pub(crate) fn of(&self, path: &[Segment<'_>]) -> Option<Arc<Remote>> {
         if !self.any() {
             return None;
         }
         let (group, version) = match path {
             [api, version, ..] if api == "api" => ("", version),
-            [apis, group, version, ..] if apis == "apis" => (group.as_str(), version),
+            [apis, group, version, ..] if apis == "apis" => (&**group, version),
             _ => return None,
         };
         // There are few of them, and every request comes by.

@@ -1,6 +1,8 @@
 //! The path of a webhook, as Go's client comes to write it: its escapes undone, cleaned, and
 //! escaped again. Of a URL, only scheme, host and path are taken.
 
+use std::borrow::Cow;
+
 use http::Uri;
 
 /// A URL with a clean path, and without what Go drops: user, query and fragment. What is no URL
@@ -12,7 +14,7 @@ pub(super) fn cleaned(url: &str) -> String {
         return url.to_owned();
     };
     let host = authority.as_str().rsplit('@').next().unwrap_or("");
-    let path = crate::request::decode(uri.path()).unwrap_or_else(|_| uri.path().to_owned());
+    let path = crate::request::decode(uri.path()).unwrap_or(Cow::Borrowed(uri.path()));
     format!("{scheme}://{host}{}", escaped(&clean(&path)))
 }
 

@@ -1,6 +1,6 @@
 //! What is asked: the paths of both APIs, which are like no others of Kubernetes.
 
-use steersman_apiserver::request::Query;
+use steersman_apiserver::request::{Query, Segment};
 use steersman_apiserver::status::{Result, Status};
 use steersman_values::LabelSelector;
 
@@ -42,7 +42,7 @@ pub(super) enum Which {
 
 impl Question {
     /// Reads a path and a query.
-    pub(super) fn of(path: &[String], query: &Query) -> Result<Self> {
+    pub(super) fn of(path: &[Segment<'_>], query: &Query) -> Result<Self> {
         let [apis, group, version, rest @ ..] = path else {
             return Err(Status::no_such_resource());
         };
@@ -50,7 +50,7 @@ impl Question {
         let Some((group, version, _)) = served.filter(|_| apis == "apis") else {
             return Err(Status::no_such_resource());
         };
-        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let rest: Vec<&str> = rest.iter().map(|part| &**part).collect();
         match (*group, &rest[..]) {
             (group, []) => Ok(Self::Discovery { group, version }),
             (EXTERNAL, ["namespaces", namespace, metric]) => Ok(Self::External {
