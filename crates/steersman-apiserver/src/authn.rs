@@ -52,15 +52,15 @@ pub(crate) struct Credentials<'a> {
 /// Who it is, and, of a token, for which of the wanted audiences.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
-    pub(crate) user: User,
+    pub(crate) user: Arc<User>,
     pub(crate) audiences: Vec<String>,
     /// What the client is told although it is known.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Authenticated {
-    fn new(user: User, audiences: Vec<String>) -> Self {
-        Self { user, audiences, warnings: Vec::new() }
+    fn new(user: impl Into<Arc<User>>, audiences: Vec<String>) -> Self {
+        Self { user: user.into(), audiences, warnings: Vec::new() }
     }
 }
 
@@ -145,7 +145,7 @@ async fn authenticated(
     match wrong {
         Some(wrong) => Err(wrong),
         None if known.anonymous.covers(path) => {
-            Ok(Authenticated { user: User::anonymous(), audiences: Vec::new(), warnings })
+            Ok(Authenticated { warnings, ..Authenticated::new(User::anonymous(), Vec::new()) })
         }
         None => Err("no credential".into()),
     }
@@ -249,7 +249,7 @@ async fn stated(
             secret_token::user(server, token, claims, &mut warnings).await?
         }
     };
-    Ok(Authenticated { user, audiences: audiences_of_both, warnings })
+    Ok(Authenticated { warnings, ..Authenticated::new(user, audiences_of_both) })
 }
 
 /// Those of the wanted audiences that a token is meant for.

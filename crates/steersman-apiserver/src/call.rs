@@ -30,7 +30,7 @@ pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 /// A request for a resource that is served.
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
-    pub(crate) user: User,
+    pub(crate) user: Arc<User>,
     pub(crate) caller: Caller,
     pub(crate) info: RequestInfo,
     pub(crate) resource: Arc<Resource>,

@@ -36,7 +36,7 @@ impl Noted {
         let id = audit::id(&parts.headers, &server.request_ids);
         let audited = server.audit.get().and_then(|audit| {
             let in_process = User::in_process();
-            let user = Some(parts.extensions.get::<User>().unwrap_or(&in_process));
+            let user = Some(User::among(&parts.extensions).unwrap_or(&in_process));
             let Parts { method, uri, headers, .. } = &*parts;
             audit.begin(Head { method, uri, headers, peer, user }, &id)
         });

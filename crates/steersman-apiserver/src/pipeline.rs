@@ -94,7 +94,8 @@ async fn try_answer(
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let long = is_long_running(&path, &query);
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
-    let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
+    let user = User::taken_from(&mut parts.extensions);
+    let user = user.unwrap_or_else(|| Arc::new(User::in_process()));
     let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
     let server = &pipeline.server;
     let trail = parts.extensions.remove::<Arc<Trail>>();
@@ -120,7 +121,7 @@ async fn try_answer(
     if let Some(remote) = elsewhere(server, &path, mutating) {
         let Received { bytes: body, room: _held } = receive(pipeline, body, caller, &user).await?;
         let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
-        let passed = Passed { parts, body, user };
+        let passed = Passed { parts, body, user: Arc::unwrap_or_clone(user) };
         return pass_on(server, &remote, passed, (turn, times.end)).await;
     }
     if !is_resource(&path) {
@@ -273,20 +274,20 @@ fn tell_of_own(server: &Server, caller: Caller, refusal: &Status) {
 /// decided by method, path and query, before anybody looks at the body.
 async fn authorized(
     server: &Server,
-    user: User,
+    user: Arc<User>,
     parts: &Parts,
     (whole, path): (&str, &[Segment<'_>]),
     query: &Query,
     trail: Option<&Trail>,
     told: &mut Option<Arc<Flow>>,
-) -> Result<User> {
+) -> Result<Arc<User>> {
     let asked = Attributes::of_request(&user, &parts.method, whole, path, query);
     let authorizer = &server.authorizer;
     let acting = impersonated(authorizer, &asked, &parts.headers)?;
     if let (Some(trail), Some(acting)) = (trail, &acting) {
         trail.acts_as(&acting.user, acting.constraint.clone());
     }
-    let asked = Attributes { user: acting.as_ref().map_or(&user, |acting| &acting.user), ..asked };
+    let asked = Attributes { user: acting.as_ref().map_or(&*user, |acting| &acting.user), ..asked };
     let decided = match authorizer.look(&*server.store, &asked).await {
         Ok(()) => decide(authorizer, &asked, trail),
         Err(status) => Err(status),
@@ -307,7 +308,7 @@ async fn authorized(
             return Err(status);
         }
     }
-    Ok(acting.map_or(user, |acting| acting.user))
+    Ok(acting.map_or(user, |acting| Arc::new(acting.user)))
 }
 
 /// Refuses what is not allowed. Why something is decided is only found out for those who ask.

@@ -359,7 +359,8 @@ impl ApiServer {
         let certificate = certificate.cloned().map(ClientCertificate::of);
         let certificate = certificate.as_ref();
         let credentials = Credentials { headers, path: "/", certificate };
-        Ok(authn::request(self.server(), &credentials).await?.user)
+        let known = authn::request(self.server(), &credentials).await?;
+        Ok(Arc::unwrap_or_clone(known.user))
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -404,8 +405,8 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             parts.extensions.insert(caller);
-            if let Some(user) = user.filter(|_| parts.extensions.get::<User>().is_none()) {
-                parts.extensions.insert(User::clone(&user));
+            if let Some(user) = user.filter(|_| User::among(&parts.extensions).is_none()) {
+                parts.extensions.insert(user);
             }
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let noted = Noted::of(&pipeline.server, &mut parts);

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
 
+use http::Extensions;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use x509_parser::der_parser::{Oid, oid};
@@ -49,6 +50,18 @@ impl User {
         let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
         groups.push(AUTHENTICATED.to_owned());
         Self { name: name.to_owned(), groups, ..Self::default() }
+    }
+
+    /// Whom a request comes from, as its extensions say.
+    pub(crate) fn among(extensions: &Extensions) -> Option<&Self> {
+        let shared = extensions.get::<Arc<Self>>().map(|user| &**user);
+        shared.or_else(|| extensions.get())
+    }
+
+    /// The same, taken out of them.
+    pub(crate) fn taken_from(extensions: &mut Extensions) -> Option<Arc<Self>> {
+        let shared = extensions.remove::<Arc<Self>>();
+        shared.or_else(|| extensions.remove::<Self>().map(Arc::new))
     }
 
     /// The one who calls from within the process.

@@ -105,13 +105,13 @@ fn about(request: &Request<'_>) -> Question {
 /// Asks this server's authorizer what the user of a request may do.
 struct Asker {
     server: Arc<Server>,
-    user: User,
+    user: Arc<User>,
 }
 
 impl Asker {
     fn of(request: &Request<'_>) -> Self {
         let call = request.call;
-        Self { server: Arc::clone(&call.server), user: call.user.clone() }
+        Self { server: Arc::clone(&call.server), user: Arc::clone(&call.user) }
     }
 }
 

@@ -3,6 +3,8 @@
 //! It is verified once, when the connection begins, and then only its time is looked at: a
 //! connection may last longer than the certificate.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
@@ -16,7 +18,7 @@ use crate::user::User;
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCertificate {
     /// The user, if it names one, or why it is not trusted.
-    user: Result<Option<User>, String>,
+    user: Result<Option<Arc<User>>, String>,
     /// Whether it is that of the proxy in front, whose word on users is taken.
     is_proxy: bool,
     /// The first and the last second at which it is good.
@@ -34,6 +36,7 @@ impl ClientCertificate {
         let user = clients.vouch(chain, now).map_err(|error| error.to_string());
         let own = chain.first().map_or(&[][..], |own| own);
         let user = user.and_then(|()| User::of_certificate(own).map_err(|error| error.to_string()));
+        let user = user.map(|user| user.map(Arc::new));
         // Where one authority vouches for clients and proxies alike, only a name tells them apart:
         // without one, every client could say that it is somebody else.
         let is_proxy = proxy.is_some_and(|proxy| {
@@ -46,7 +49,7 @@ impl ClientCertificate {
 
     /// The certificate of somebody who is known already.
     pub(crate) fn of(user: User) -> Self {
-        Self { user: Ok(Some(user)), is_proxy: false, valid: (i64::MIN, i64::MAX) }
+        Self { user: Ok(Some(Arc::new(user))), is_proxy: false, valid: (i64::MIN, i64::MAX) }
     }
 
     /// Who came with it, if it is good: a user, or the proxy in front.
@@ -63,7 +66,7 @@ impl ClientCertificate {
         &self,
         proxied: Option<(&FrontProxyHeaders, &HeaderMap)>,
         now: Timestamp,
-    ) -> Result<Option<User>, String> {
+    ) -> Result<Option<Arc<User>>, String> {
         if !(self.valid.0..=self.valid.1).contains(&now.as_second()) {
             return Err("x509: certificate has expired or is not yet valid".to_owned());
         }
@@ -71,7 +74,7 @@ impl ClientCertificate {
             && let Some((names, headers)) = proxied
             && let Some(user) = names.user(headers)
         {
-            return Ok(Some(user));
+            return Ok(Some(Arc::new(user)));
         }
         self.user.clone()
     }

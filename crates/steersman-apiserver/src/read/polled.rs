@@ -41,7 +41,7 @@ pub(crate) async fn watch(
     let mut polling = Polling {
         computed: Arc::clone(computed),
         period,
-        user: call.user.clone(),
+        user: Arc::clone(&call.user),
         namespace: call.namespace().to_owned(),
         labels: call.info.query.get("labelSelector").unwrap_or("").to_owned(),
         selector: options.selector.clone(),
@@ -70,7 +70,7 @@ struct Polling {
     computed: Arc<dyn Computed>,
     /// How long it is waited between two looks.
     period: Duration,
-    user: User,
+    user: Arc<User>,
     namespace: String,
     labels: String,
     selector: Selector,
