@@ -17,8 +17,8 @@ pub struct RuntimeConfig {
 /// There is no such API, or none that could be switched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{key:?} is no API that is served on request; known are {known}; api/beta and api/all stand for \
-     all of them",
+    "{key:?} is no API that is served on request; known are {known}; api/all stands for all of them, \
+     api/beta and api/alpha for those of such versions",
     known = known().into_iter().collect::<Vec<_>>().join(", ")
 )]
 pub struct UnknownApi {
@@ -38,32 +38,42 @@ fn known() -> BTreeSet<String> {
     kinds::on_request().iter().map(Resource::api_version).collect()
 }
 
+/// The versions that a word stands for, and how much more than others what is said by it counts.
+fn named(key: &str, known: &BTreeSet<String>) -> Option<(usize, Vec<String>)> {
+    let of = |level: &str| known.iter().filter(|it| it.contains(level)).cloned().collect();
+    Some(match key {
+        "api/all" => (0, of("")),
+        "api/beta" => (1, of("beta")),
+        "api/alpha" => (1, of("alpha")),
+        key => (2, vec![known.get(key)?.clone()]),
+    })
+}
+
 /// A list with commas of `KEY` or `KEY=BOOL`. What is said of one version counts before what is said of
-/// all.
+/// a level, and that before what is said of all.
 impl FromStr for RuntimeConfig {
     type Err = UnknownApi;
 
     fn from_str(text: &str) -> Result<Self, UnknownApi> {
         let known = known();
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        let mut served = BTreeSet::new();
-        let mut switched = Vec::new();
+        let mut said = Vec::new();
         for item in items {
+            let unknown = || UnknownApi { key: item.to_owned() };
             let (key, value) = item.split_once('=').unwrap_or((item, "true"));
-            match (key, value) {
-                ("api/all" | "api/beta", "true") => served.clone_from(&known),
-                ("api/all" | "api/beta", "false") => served.clear(),
-                // Nothing of these is there to be switched on.
-                ("api/alpha", "true" | "false") | ("api/ga", "true") => {}
-                (key, "true" | "false") if known.contains(key) => switched.push((key, value)),
-                _ => return Err(UnknownApi { key: item.to_owned() }),
+            let value: bool = value.parse().map_err(|_| unknown())?;
+            if (key, value) != ("api/ga", true) {
+                let (weight, versions) = named(key, &known).ok_or_else(unknown)?;
+                said.push((weight, versions, value));
             }
         }
-        for (key, value) in switched {
+        said.sort_by_key(|(weight, ..)| *weight);
+        let mut served = BTreeSet::new();
+        for (_, versions, value) in said {
             match value {
-                "true" => served.insert(key.to_owned()),
-                _ => served.remove(key),
-            };
+                true => served.extend(versions),
+                false => served.retain(|it| !versions.contains(it)),
+            }
         }
         Ok(Self { served })
     }
@@ -75,6 +85,7 @@ mod tests {
 
     const RULES: &str = "resource.k8s.io/v1beta2";
     const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
+    const VERSIONS: &str = "internal.apiserver.k8s.io/v1alpha1";
 
     #[test]
     fn apis_are_switched_on_by_name_or_all_at_once() {
@@ -86,8 +97,14 @@ mod tests {
                 &[RULES, MIGRATIONS],
             ),
             ("api/beta=true", &[RULES, MIGRATIONS]),
-            ("resource.k8s.io/v1beta2=false,api/all", &[MIGRATIONS]),
-            ("api/alpha=true,api/ga=true", &[]),
+            ("api/all", &[VERSIONS, RULES, MIGRATIONS]),
+            ("resource.k8s.io/v1beta2=false,api/all", &[VERSIONS, MIGRATIONS]),
+            ("api/alpha=true,api/ga=true", &[VERSIONS]),
+            ("api/beta=false,api/all=true", &[VERSIONS]),
+            (
+                "api/alpha=false,internal.apiserver.k8s.io/v1alpha1,api/beta",
+                &[VERSIONS, RULES, MIGRATIONS],
+            ),
         ] {
             let chosen: RuntimeConfig = text.parse().unwrap();
             let served: Vec<&str> = chosen.served.iter().map(String::as_str).collect();

@@ -16,13 +16,12 @@ const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 /// The controllers of Kubernetes 1.36 that are built in nowhere here, or not yet, with the short
 /// names that they had before. Who leaves one out gets what was asked for; who asks for one is told
 /// that nobody does its work.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     ("podcertificaterequest-cleaner-controller", ""),
     ("node-route-controller", "route"),
     ("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
     ("podgroup-protection-controller", ""),
     ("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
-    ("storageversion-garbage-collector-controller", "storage-version-gc"),
     ("resourcepoolstatusrequest-controller", ""),
     ("selinux-warning-controller", ""),
 ];
@@ -225,7 +224,7 @@ mod tests {
             ("-deployment,deployment", "none"),
             ("*,bootstrapsigner", "*,bootstrap-signer-controller"),
             ("tokencleaner", "token-cleaner-controller"),
-            ("*,-selinux-warning-controller,-storage-version-gc", "*"),
+            ("*,-selinux-warning-controller,-route", "*"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,statefulset-controller,\
@@ -249,7 +248,7 @@ mod tests {
                  certificatesigningrequest-cleaner-controller,\
                  legacy-serviceaccount-token-cleaner-controller,resourceclaim-controller,\
                  device-taint-eviction-controller,storage-version-migrator-controller,\
-                 kube-scheduler,metrics-server",
+                 storageversion-garbage-collector-controller,kube-scheduler,metrics-server",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

@@ -21,7 +21,7 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 37] = [
+const ACCOUNTS: [(&str, &str); 38] = [
     ("bootstrap-signer-controller", "bootstrap-signer"),
     ("certificatesigningrequest-approving-controller", "certificate-controller"),
     ("certificatesigningrequest-cleaner-controller", "certificate-controller"),
@@ -57,6 +57,7 @@ const ACCOUNTS: [(&str, &str); 37] = [
     ("service-cidr-controller", "service-cidrs-controller"),
     ("service-lb-controller", "service-controller"),
     ("serviceaccount-controller", "service-account-controller"),
+    ("storageversion-garbage-collector-controller", "storage-version-garbage-collector"),
     ("taint-eviction-controller", "node-controller"),
     ("token-cleaner-controller", "token-cleaner"),
 ];

@@ -58,6 +58,7 @@ mod service_cidr;
 mod service_lb;
 mod serviceaccount;
 mod statefulset;
+mod storage_version_garbage_collector;
 mod storage_version_migrator;
 mod taint_eviction;
 mod token_cleaner;
@@ -93,7 +94,7 @@ pub use pulse::Pulse;
 /// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
 /// Those of [`OFF_BY_DEFAULT`] are not among them. What works on an API that is served on request only
 /// does nothing where it is not.
-pub const NAMES: [(&str, &str); 43] = [
+pub const NAMES: [(&str, &str); 44] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -137,6 +138,7 @@ pub const NAMES: [(&str, &str); 43] = [
     (resource_claim::NAME, "resource-claim-controller"),
     (device_taint_eviction::NAME, device_taint_eviction::NAME),
     (storage_version_migrator::NAME, "svm"),
+    (storage_version_garbage_collector::NAME, "storage-version-gc"),
 ];
 
 /// The controllers that run only if they are asked for by name, as in Kubernetes.
@@ -311,6 +313,9 @@ fn on_request(metrics: &Metrics, serves: Serves<'_>) -> Vec<Controller> {
     };
     if serves("storagemigration.k8s.io", "v1beta1") {
         all.extend(storage_version_migrator::controllers());
+    }
+    if serves("internal.apiserver.k8s.io", "v1alpha1") {
+        all.push(storage_version_garbage_collector::controller());
     }
     all
 }

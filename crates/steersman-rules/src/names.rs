@@ -15,8 +15,8 @@ pub use self::domain::{
 use crate::field::FieldError;
 
 pub use steersman_values::names::{
-    config_key, dns1035_label, dns1123_label, dns1123_subdomain, label_value, path_segment,
-    port_name, qualified_name,
+    config_key, dns1035_label, dns1035_rule, dns1123_label, dns1123_subdomain, label_value,
+    path_segment, port_name, qualified_name,
 };
 
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
@@ -69,6 +69,7 @@ pub fn validate_metadata(object: &Value, namespaced: bool) -> Vec<FieldError> {
     let rule = match (version.rsplit_once('/').map_or("", |(group, _)| group), kind) {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => dns1123_label,
         ("networking.k8s.io", "IPAddress") => ip_address,
+        ("internal.apiserver.k8s.io", "StorageVersion") => group_and_resource,
         ("", "Event")
         | ("policy", "PodDisruptionBudget")
         | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "apiregistration.k8s.io", _) => {
@@ -91,6 +92,16 @@ fn ip_address(value: &str) -> Vec<String> {
         Ok(_) => Vec::new(),
         Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
     }
+}
+
+/// What the name of a `StorageVersion` requires: the group and the resource that it is of.
+fn group_and_resource(value: &str) -> Vec<String> {
+    let Some((group, resource)) = value.rsplit_once('.') else {
+        return vec!["name must be in the form of <group>.<resource>".to_owned()];
+    };
+    let group = dns1123_subdomain(group).into_iter().map(|it| format!("the group segment {it}"));
+    let resource = dns1035_label(resource).into_iter();
+    group.chain(resource.map(|it| format!("the resource segment {it}"))).collect()
 }
 
 /// The complaints of a rule about a value, as errors of a field.

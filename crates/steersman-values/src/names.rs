@@ -42,14 +42,17 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut found = too_long(value, 63);
     if !(is_label(value) && value.starts_with(|c: char| c.is_ascii_lowercase())) {
-        found.push(regex(
+        found.push(dns1035_rule(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start \
              with an alphabetic character, and end with an alphanumeric character",
-            "[a-z]([-a-z0-9]*[a-z0-9])?",
-            &["my-name", "abc-123"],
         ));
     }
     found
+}
+
+/// The rule for RFC 1035 labels in these words, with its examples and its pattern.
+pub fn dns1035_rule(words: &str) -> String {
+    regex(words, "[a-z]([-a-z0-9]*[a-z0-9])?", &["my-name", "abc-123"])
 }
 
 /// What a part of a path requires: names of RBAC objects.

@@ -95,7 +95,8 @@ pub(super) fn read(root: &Path) -> Result<BTreeMap<String, Type>, String> {
 }
 
 /// The kinds of versions that are not stable which the API server serves where it is asked to.
-const ON_REQUEST: [(&str, &str); 2] = [
+const ON_REQUEST: [(&str, &str); 3] = [
+    ("internal.apiserver.k8s.io/v1alpha1", "StorageVersion"),
     ("resource.k8s.io/v1beta2", "DeviceTaintRule"),
     ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration"),
 ];

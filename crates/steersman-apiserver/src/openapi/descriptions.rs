@@ -104,6 +104,7 @@ fn kinds(generator: &mut SchemaGenerator) {
             ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
             ValidatingWebhookConfiguration
         }
+        apiserverinternal v1alpha1 { StorageVersion }
         apps v1 { ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet }
         authentication v1 { SelfSubjectReview TokenRequest TokenReview }
         authorization v1 {

@@ -1,9 +1,10 @@
 //! What parts of a cluster need where something is served that Kubernetes serves on request only.
 
-use super::rules::{READ, RESOURCE, Role, Rule, role, rule};
+use super::rules::{COORDINATION, READ, RESOURCE, Role, Rule, role, rule};
 
 const MIGRATION: &str = "storagemigration.k8s.io";
 const DEFINITIONS: &str = "apiextensions.k8s.io";
+const INTERNAL: &str = "internal.apiserver.k8s.io";
 
 /// Whether a version of a group is served.
 pub(super) type Serves<'a> = &'a dyn Fn(&str, &str) -> bool;
@@ -36,19 +37,33 @@ static ADDED: [Added; 2] = [
 
 /// Roles of controllers that nobody else needs, with the group and version that they are for. A patch
 /// of what is gone by then is a create, which is refused because of its uid.
-const ROLES: [(&str, &str, Role); 1] = [(
-    MIGRATION,
-    "v1beta1",
-    role(
-        "system:controller:storage-version-migrator-controller",
-        &[
-            rule("create list patch", "*", "*"),
-            rule("get", DEFINITIONS, "customresourcedefinitions"),
-            rule("patch", DEFINITIONS, "customresourcedefinitions/status"),
-            rule("update", MIGRATION, "storageversionmigrations/status"),
-        ],
+const ROLES: [(&str, &str, Role); 2] = [
+    (
+        MIGRATION,
+        "v1beta1",
+        role(
+            "system:controller:storage-version-migrator-controller",
+            &[
+                rule("create list patch", "*", "*"),
+                rule("get", DEFINITIONS, "customresourcedefinitions"),
+                rule("patch", DEFINITIONS, "customresourcedefinitions/status"),
+                rule("update", MIGRATION, "storageversionmigrations/status"),
+            ],
+        ),
     ),
-)];
+    (
+        INTERNAL,
+        "v1alpha1",
+        role(
+            "system:controller:storage-version-garbage-collector",
+            &[
+                rule(READ, COORDINATION, "leases"),
+                rule("delete get list patch update watch", INTERNAL, "storageversions"),
+                rule("get patch update", INTERNAL, "storageversions/status"),
+            ],
+        ),
+    ),
+];
 
 /// What a role has besides where these are served.
 pub(super) fn added(role: &str, serves: Serves<'_>) -> &'static [Rule] {

@@ -9,6 +9,7 @@ use crate::api::{Api, seconds_pass};
 
 const RULES: &str = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";
+const VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 async fn serving(asked: &str) -> Api {
@@ -35,8 +36,8 @@ async fn versions(api: &Api, group: &str) -> Vec<String> {
 
 /// The documents, paths and definitions of OpenAPI that are about what is served on request.
 async fn described(api: &Api) -> Vec<String> {
-    let is_ours =
-        |name: &&String| ["v1beta2", "storagemigration"].iter().any(|part| name.contains(part));
+    let parts = ["v1beta2", "storagemigration", "internal"];
+    let is_ours = |name: &&String| parts.iter().any(|part| name.contains(part));
     let index = api.get("/openapi/v3").await.ok();
     let documents = index["paths"].as_object().unwrap().keys().cloned();
     let whole = api.get("/openapi/v2").await.ok();
@@ -50,6 +51,7 @@ async fn nothing_of_it_is_there_unless_somebody_asks() {
     let api = Api::start().await;
     assert_eq!(api.get(RULES).await.code, 404);
     assert_eq!(api.get(MIGRATIONS).await.code, 404);
+    assert_eq!(api.get(VERSIONS).await.code, 404);
     assert_eq!(versions(&api, "resource.k8s.io").await, ["v1"]);
     assert!(versions(&api, "storagemigration.k8s.io").await.is_empty());
     assert_eq!(described(&api).await, [""; 0]);
@@ -77,6 +79,13 @@ async fn what_is_asked_for_is_discovered_described_and_permitted() {
     let rules = evictor["rules"].as_array().unwrap();
     assert!(rules.iter().any(|rule| rule["resources"] == json!(["devicetaintrules/status"])));
     api.get(&role("storage-version-migrator-controller")).await.ok();
+    // Of another level.
+    assert!(versions(&api, "internal.apiserver.k8s.io").await.is_empty());
+    let api = serving("api/alpha=true").await;
+    assert_eq!(versions(&api, "internal.apiserver.k8s.io").await, ["v1alpha1"]);
+    let path = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions/{name}/status";
+    assert!(self::described(&api).await.iter().any(|name| name == path));
+    api.get(&role("storage-version-garbage-collector")).await.ok();
     // One of them alone.
     let api = serving("storagemigration.k8s.io/v1beta1").await;
     assert_eq!(api.get(RULES).await.code, 404);
@@ -132,4 +141,30 @@ async fn what_a_migration_is_of_and_how_it_ended_stays() {
     let status = format!("{path}/status");
     api.merge(&status, &json!({"status": {"resourceVersion": "7"}})).await.ok();
     api.merge(&status, &json!({"status": {"resourceVersion": "8"}})).await.refused(422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storage_version_says_what_servers_agree_on() {
+    let api = serving("internal.apiserver.k8s.io/v1alpha1").await;
+    let wrong = api.post(VERSIONS, &json!({"metadata": {"name": "pods"}})).await.refused(422);
+    let said = wrong["message"].as_str().unwrap();
+    assert!(said.contains("name must be in the form of <group>.<resource>"), "{said}");
+    let ignored = json!({"metadata": {"name": "apps.deployments"}, "spec": {"any": 1},
+                         "status": {"commonEncodingVersion": "v7"}});
+    let made = api.post(VERSIONS, &ignored).await.ok();
+    assert_eq!((&made["spec"], &made["status"]), (&json!({}), &json!({})));
+    let status = format!("{VERSIONS}/apps.deployments/status");
+    let server = json!({"apiServerID": "apiserver-1", "encodingVersion": "apps/v1",
+                        "decodableVersions": ["apps/v1"]});
+    let alone = json!({"status": {"storageVersions": [server]}});
+    let refused = api.merge(&status, &alone).await.refused(422);
+    let said = refused["message"].as_str().unwrap();
+    assert!(said.contains("the common encoding version is apps/v1"), "{said}");
+    let agreed =
+        json!({"status": {"storageVersions": [server], "commonEncodingVersion": "apps/v1"}});
+    let told = api.merge(&status, &agreed).await.ok();
+    assert_eq!(told["status"], agreed["status"]);
+    let table = api.get_as(VERSIONS, "application/json;as=Table;v=v1;g=meta.k8s.io").await.ok();
+    let cells = json!(["apps.deployments", "apps/v1", "apiserver-1=apps/v1", "0s"]);
+    assert_eq!(table["rows"][0]["cells"], cells);
 }

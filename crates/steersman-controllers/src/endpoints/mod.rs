@@ -2,9 +2,12 @@
 //! EndpointSlices, and which many still read.
 //!
 //! Endpoints have the name of their Service and no owner: who deletes the Service leaves them to
-//! [`mod@leftovers`]. Those of a Service without a selector are written by somebody else.
+//! [`mod@leftovers`]. Those of a Service without a selector are written by somebody else. Those of
+//! many Pods are large objects that few still read, so they are written [less often](pauses) than
+//! EndpointSlices, which must not wait for them.
 
 mod leftovers;
+mod pauses;
 mod plan;
 mod reconcile;
 #[cfg(test)]
@@ -35,7 +38,7 @@ pub(crate) fn controller() -> Controller {
         })
         .watches_with(Kind::<Endpoints>::of(), replace)
         .on_deleted(move |gone, client| {
-            forgetful.trigger_times.forget(&gone.key);
+            forgetful.forget(&gone.key);
             leftovers::delete(gone.key, client)
         })
         .concurrency(5)

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use kube::core::Selector;
 use steersman::events::{NewEvent, Reference};
-use steersman::{Context, Next, Reconciler, Result};
+use steersman::{Context, Next, ObjectKey, Reconciler, Result};
 
+use super::pauses::Pauses;
 use super::plan::plan;
 use crate::namespace::namespace_terminating;
 use crate::service::{TriggerTimes, names, selector};
@@ -17,16 +18,29 @@ const COMPONENT: &str = "endpoint-controller";
 /// What is remembered between reconciles.
 #[derive(Default)]
 pub(super) struct Memory {
-    pub(super) trigger_times: TriggerTimes,
+    trigger_times: TriggerTimes,
+    pauses: Pauses,
+}
+
+impl Memory {
+    /// Forgets a Service that is gone.
+    pub(super) fn forget(&self, service: &ObjectKey) {
+        self.trigger_times.forget(service);
+        self.pauses.forget(service);
+    }
 }
 
 impl Reconciler<Service> for Memory {
     async fn reconcile(&self, service: Arc<Service>, ctx: Context<Service>) -> Result<Next> {
         let Some(selected) = selector(&service) else { return Ok(Next::Settled) };
         let (namespace, name) = names(&service);
+        let current = ctx.get::<Endpoints>(name)?;
+        if let Some(rest) = self.pauses.rest(&service).filter(|_| current.is_some()) {
+            return Ok(Next::After(rest));
+        }
         let selected: Selector = selected.clone().into_iter().collect();
         let pods = ctx.cache::<Pod>()?.by_labels(Some(namespace), &selected);
-        let current = ctx.get::<Endpoints>(name)?;
+        self.pauses.looked(&service, pods.len());
         let time = self.trigger_times.next(&service, &pods);
         let Some(wanted) = plan(&service, &pods, current.as_deref(), time) else {
             return Ok(Next::Settled);

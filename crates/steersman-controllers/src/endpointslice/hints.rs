@@ -70,10 +70,14 @@ impl Traffic {
         (is_ready(endpoint) || self == Self::Anywhere) && endpoint.hints != self.hints(endpoint)
     }
 
-    /// Gives all endpoints the hints that they should have.
-    pub(super) fn hint(self, changes: &mut Changes) {
+    /// Has slices written that would have stayed as they are, but for their hints.
+    pub(super) fn revise_kept(self, changes: &mut Changes) {
         let off = |slice: &EndpointSlice| endpoints(slice).iter().any(|one| self.is_off(one));
         revise_kept(changes, off);
+    }
+
+    /// Gives all endpoints that are written the hints that they should have.
+    pub(super) fn hint(self, changes: &mut Changes) {
         for slice in changes.create.iter_mut().chain(&mut changes.update) {
             for endpoint in slice.endpoints.iter_mut().flatten() {
                 if is_ready(endpoint) || self == Self::Anywhere {

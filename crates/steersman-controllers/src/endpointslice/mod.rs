@@ -2,7 +2,7 @@
 //!
 //! [`plan`] compares Pods with the slices that there are: [`endpoint`] makes an endpoint of a Pod,
 //! [`packing`] puts endpoints into slices with as few writes as can be, [`hints`] and [`topology`]
-//! say for whom they are. Slices without selected Pods, of another name, or of other managers are
+//! say for whom they are. Once slices tell of all Pods, [`settled`] knows which have to be looked at. Slices without selected Pods, of another name, or of other managers are
 //! nobody's business here.
 
 mod endpoint;
@@ -11,6 +11,7 @@ mod metrics;
 mod packing;
 mod plan;
 mod reconcile;
+mod settled;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -26,9 +27,10 @@ use steersman::source::Watch;
 use steersman::workqueue::{ExponentialBackoff, MaxOf, TokenBucket};
 use steersman::{Controller, Kind, Metrics, ObjectKey};
 
-use crate::service::{MANAGED_BY, SERVICE_NAME, Selectors, selector};
+use crate::service::{MANAGED_BY, SERVICE_NAME, Selectors, concerns_some_endpoint, selector};
 use metrics::Meters;
 use reconcile::Memory;
+use settled::Changed;
 
 /// Whom slices of this controller name as their manager.
 pub(super) const MANAGER: &str = "endpointslice-controller.k8s.io";
@@ -38,12 +40,14 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 
 /// The EndpointSlice controller, which counts here.
 pub(crate) fn controller(metrics: &Metrics) -> Controller {
-    let memory = Arc::new(Memory::new(Meters::of(metrics)));
+    let changed = Changed::default();
+    let memory = Arc::new(Memory::new(Meters::of(metrics), changed.clone()));
     let forgetful = Arc::clone(&memory);
     let selectors = Selectors::default();
     let selecting = selectors.clone();
     let auto = hints::Automatic::default();
     let with_hints = auto.clone();
+    let nodes = changed.clone();
     Controller::of::<Service>()
         .named("endpointslice-controller")
         .observes(move |event| {
@@ -52,12 +56,19 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
         })
         .only(|service| selector(service).is_some())
         .watches_with(Kind::<Pod>::of(), move |event: &Event<Pod>, requests: &mut Requests| {
-            selecting.of_pod(event, requests);
+            let services = selecting.of(event);
+            services.iter().for_each(|service| changed.note(service, event.object().key()));
+            if !services.is_empty() && concerns_some_endpoint(event) {
+                services.into_iter().for_each(|service| requests.add(service));
+            }
         })
         .watches(service_of)
         .watches_with(
             Watch::<Node>::of().when(topology::concerns_zones),
-            move |_: &Event<Node>, requests: &mut Requests| with_hints.all(requests),
+            move |_: &Event<Node>, requests: &mut Requests| {
+                nodes.note_node();
+                with_hints.all(requests);
+            },
         )
         .on_deleted(move |gone, _| {
             forgetful.forget(&gone.key);

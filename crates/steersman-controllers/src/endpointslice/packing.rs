@@ -79,16 +79,32 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
+    /// Adds a slice, all of whose endpoints have to be compared with Pods.
     pub(super) fn add(&mut self, slice: &'a Arc<EndpointSlice>) {
+        self.add_settled(slice, |_| false);
+    }
+
+    /// Adds a slice in which endpoints of these Pods are as they should be. Gives how many are.
+    pub(super) fn add_settled(
+        &mut self,
+        slice: &'a Arc<EndpointSlice>,
+        is_settled: impl Fn(Option<&str>) -> bool,
+    ) -> usize {
         let all = endpoints(slice);
+        let mut same = Vec::with_capacity(all.len());
         for (index, endpoint) in all.iter().enumerate() {
-            let name = endpoint.target_ref.as_ref().and_then(|target| target.name.as_deref());
-            if let Some(name) = name {
+            let pod = pod_of(endpoint);
+            let settled = is_settled(pod);
+            if let Some(pod) = pod.filter(|_| !settled) {
                 // If several tell of it, the first does from now on.
-                self.places.entry(name).or_insert((self.slices.len(), index));
+                self.places.entry(pod).or_insert((self.slices.len(), index));
             }
+            same.push(settled);
         }
-        self.slices.push((slice, vec![false; all.len()]));
+        let count = same.iter().filter(|same| **same).count();
+        self.same += count;
+        self.slices.push((slice, same));
+        count
     }
 
     /// Whether a slice tells of a Pod as it is; then that stays.
@@ -191,4 +207,9 @@ fn fill(slice: &mut EndpointSlice, rest: &mut VecDeque<Endpoint>, max: usize) {
 /// The endpoints of a slice.
 pub(super) fn endpoints(slice: &EndpointSlice) -> &[Endpoint] {
     slice.endpoints.as_deref().unwrap_or_default()
+}
+
+/// The name of the Pod that an endpoint is of.
+pub(super) fn pod_of(endpoint: &Endpoint) -> Option<&str> {
+    endpoint.target_ref.as_ref()?.name.as_deref()
 }

@@ -12,6 +12,7 @@ use super::MANAGER;
 use super::endpoint::{Candidate, common_ports, ports, publishes_not_ready};
 use super::hints::Traffic;
 use super::packing::{Blank, Changes, Standing, endpoints, pack};
+use super::settled::Look;
 use super::topology::Zones;
 use crate::service::{
     Desired, HEADLESS, MANAGED_BY, PortsKey, SERVICE_NAME, families_of, has_cluster_ip,
@@ -26,8 +27,10 @@ const RESERVED: [&str; 3] = [SERVICE_NAME, MANAGED_BY, HEADLESS];
 /// A Service, and what there is around it.
 pub(super) struct Situation<'a> {
     pub(super) service: &'a Service,
-    /// The Pods that it selects.
+    /// The Pods that it selects, those that are looked at.
     pub(super) pods: &'a [Arc<Pod>],
+    /// Which those are, if not all.
+    pub(super) look: Option<&'a Look>,
     pub(super) node: &'a dyn Fn(&str) -> Option<Arc<Node>>,
     pub(super) zones: &'a dyn Fn() -> Zones,
     /// The slices that are this controller's, and that are not being deleted.
@@ -75,7 +78,26 @@ struct Sorts<'a> {
     by_ports: BTreeMap<PortsKey, usize>,
 }
 
-impl Sorts<'_> {
+impl<'a> Sorts<'a> {
+    /// Puts a slice where its ports are. Of a slice that tells of Pods that nobody looks at there are such
+    /// Pods.
+    fn stand(&mut self, slice: &'a Arc<EndpointSlice>, look: Option<&Look>) {
+        let ports = slice.ports.as_deref().unwrap_or_default();
+        let place = self.place(ports);
+        let sort = &mut self.all[place];
+        let Some(look) = look else { return sort.standing.add(slice) };
+        let name = slice.metadata.name.as_deref().unwrap_or_default();
+        let settled = match look.slices.contains(name) {
+            false => sort.standing.add_settled(slice, |_| true),
+            true => sort
+                .standing
+                .add_settled(slice, |pod| pod.is_some_and(|pod| !look.pods.contains(pod))),
+        };
+        if settled > 0 && !sort.wanted {
+            (sort.ports, sort.wanted) = (ports.to_vec(), true);
+        }
+    }
+
     /// Where the sort with these ports is.
     fn place(&mut self, ports: &[EndpointPort]) -> usize {
         let new = self.all.len();
@@ -121,8 +143,7 @@ impl Situation<'_> {
         let mut sorts = Sorts::default();
         for slice in self.slices.iter().filter(|slice| slice.address_type == family.name()) {
             if is_owned(slice, self.service) {
-                let place = sorts.place(slice.ports.as_deref().unwrap_or_default());
-                sorts.all[place].standing.add(slice);
+                sorts.stand(slice, self.look);
             } else {
                 changes.delete.push(Arc::clone(slice));
             }
@@ -221,6 +242,9 @@ impl Situation<'_> {
             if self.hinted {
                 let disabled = with_type("Topology Aware Hints has been disabled");
                 plan.told.push(Told::HintsDisabled(disabled));
+            }
+            if self.look.is_none() {
+                traffic.revise_kept(changes);
             }
             traffic.hint(changes);
             return;

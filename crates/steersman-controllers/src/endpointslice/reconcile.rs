@@ -1,12 +1,13 @@
 //! Brings the slices of one Service to where its Pods are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::core::Selector;
+use kube::core::{Selector, SelectorExt};
+use steersman::cache::Cache;
 use steersman::events::{NewEvent, Reference};
 use steersman::{Context, Error, Next, ObjectKey, Reconciler, Result};
 
@@ -15,6 +16,7 @@ use super::hints::Traffic;
 use super::metrics::Meters;
 use super::packing::Changes;
 use super::plan::{Situation, Told};
+use super::settled::{Changed, Circumstances, Look, Settled};
 use super::topology::Zones;
 use crate::namespace::namespace_terminating;
 use crate::service::{MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, TriggerTimes, names, selector};
@@ -28,11 +30,28 @@ pub(super) struct Memory {
     pub(super) trigger_times: TriggerTimes,
     /// The Services that have hints by the number of processors.
     hinted: Mutex<HashSet<ObjectKey>>,
+    changed: Changed,
+    /// Those whose slices told of every Pod when they were last looked at.
+    settled: Mutex<HashMap<ObjectKey, Settled>>,
+}
+
+/// Slices as they were written, and those that were deleted.
+#[derive(Default)]
+struct Written {
+    slices: Vec<EndpointSlice>,
+    deleted: Vec<Arc<EndpointSlice>>,
 }
 
 impl Memory {
-    pub(super) fn new(meters: Meters) -> Self {
-        Self { meters, trigger_times: TriggerTimes::default(), hinted: Mutex::default() }
+    /// One that hears of changes here.
+    pub(super) fn new(meters: Meters, changed: Changed) -> Self {
+        Self {
+            meters,
+            trigger_times: TriggerTimes::default(),
+            hinted: Mutex::default(),
+            changed,
+            settled: Mutex::default(),
+        }
     }
 
     /// Forgets a Service that is gone.
@@ -40,28 +59,47 @@ impl Memory {
         self.meters.forget(service);
         self.trigger_times.forget(service);
         self.hinted().remove(service);
+        self.changed.take(service);
+        self.settled().remove(service);
     }
 
     fn hinted(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
         self.hinted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn settled(&self) -> MutexGuard<'_, HashMap<ObjectKey, Settled>> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn sync(&self, service: &Service, ctx: &Context<Service>) -> Result<()> {
         let Some(selected) = selector(service) else { return Ok(()) };
-        let (namespace, name) = names(service);
+        // What has changed is taken before caches are read, or a change in between would be lost.
+        let changed = self.changed.take(ctx.key());
+        let now = Circumstances::of(service, self.changed.nodes());
+        let slices = slices_of(service, ctx)?;
+        // It is put back when all is written: after a failure everything is looked at.
+        let before = self.settled().remove(ctx.key()).unwrap_or_default();
+        let look = before.look(service, &now, &slices, changed);
+        let cache = ctx.cache::<Pod>()?;
         let selected: Selector = selected.clone().into_iter().collect();
-        let pods = ctx.cache::<Pod>()?.by_labels(Some(namespace), &selected);
-        let ours = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
-        let ours: Selector =
-            ours.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let mut slices = ctx.cache::<EndpointSlice>()?.by_labels(Some(namespace), &ours);
-        slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
-        slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-        let time = self.trigger_times.next(service, &pods);
+        let (namespace, _) = names(service);
+        let (pods, time) = match &look {
+            Some(look) => {
+                let pods = some(&cache, namespace, look, &selected);
+                let time = self.trigger_times.next_of(service, &pods, &look.pods);
+                (pods, time)
+            }
+            None => {
+                let pods = cache.by_labels(Some(namespace), &selected);
+                let time = self.trigger_times.next(service, &pods);
+                (pods, time)
+            }
+        };
         let nodes = ctx.cache::<Node>()?;
-        let plan = Situation {
+        let mut plan = Situation {
             service,
             pods: &pods,
+            look: look.as_ref(),
             node: &|name| nodes.get(&ObjectKey::named(name)),
             zones: &|| Zones::of(&nodes.list()),
             slices: &slices,
@@ -69,39 +107,51 @@ impl Memory {
         }
         .plan();
         self.meters.planned(ctx.key(), &plan, Traffic::of(service));
+        let kept = std::mem::take(&mut plan.changes.keep);
         let written = self.write(service, plan.changes, time, ctx).await;
         match plan.hinted {
             true => self.hinted().insert(ctx.key().clone()),
             false => self.hinted().remove(ctx.key()),
         };
         plan.told.into_iter().for_each(|told| tell_of_hints(ctx, told));
+        if let (Ok(Some(Written { slices, deleted })), true) = (&written, plan.skipped.is_empty()) {
+            let all = kept.iter().map(|slice| &**slice).chain(slices);
+            let settled = match &look {
+                Some(look) => before.after(look, slices.iter(), deleted, &kept),
+                None => Settled::of_all(now, all),
+            };
+            self.settled().insert(ctx.key().clone(), settled);
+        }
         all_of(plan.skipped.into_iter().chain(written.err().map(|error| error.to_string())))
     }
 
+    /// Writes what is planned; gives nothing if the namespace is about to go.
     async fn write(
         &self,
         service: &Service,
         changes: Changes,
         time: Option<Timestamp>,
         ctx: &Context<Service>,
-    ) -> Result<()> {
+    ) -> Result<Option<Written>> {
         let (namespace, service) = names(service);
         let failed = |what: &str, error: Error| {
             Error::message(format!(
                 "failed to {what}EndpointSlice for Service {namespace}/{service}: {error}"
             ))
         };
+        let mut slices = Vec::new();
         for slice in changes.create {
             match ctx.create(with_time(slice, time)).await {
-                Ok(_) => self.meters.wrote("create"),
-                Err(error) if namespace_terminating(&error) => return Ok(()),
+                Ok(created) => slices.push(created),
+                Err(error) if namespace_terminating(&error) => return Ok(None),
                 Err(error) => return Err(failed("create ", error)),
             }
+            self.meters.wrote("create");
         }
         for slice in changes.update {
             let name = slice.metadata.name.clone().unwrap_or_default();
             let updated = ctx.update(&with_time(slice, time)).await;
-            updated.map_err(|error| failed(&format!("update {name} "), error))?;
+            slices.push(updated.map_err(|error| failed(&format!("update {name} "), error))?);
             self.meters.wrote("update");
         }
         for slice in &changes.delete {
@@ -110,7 +160,7 @@ impl Memory {
             deleted.map_err(|error| failed(&format!("delete {name} "), error))?;
             self.meters.wrote("delete");
         }
-        Ok(())
+        Ok(Some(Written { slices, deleted: changes.delete }))
     }
 }
 
@@ -126,6 +176,31 @@ impl Reconciler<Service> for Memory {
         }
         synced.map(|()| Next::Settled)
     }
+}
+
+/// The slices of a Service that are this controller's, in order, and that are not being deleted.
+fn slices_of(service: &Service, ctx: &Context<Service>) -> Result<Vec<Arc<EndpointSlice>>> {
+    let (namespace, name) = names(service);
+    let ours = [(SERVICE_NAME, name), (MANAGED_BY, MANAGER)];
+    let ours: Selector =
+        ours.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let mut slices = ctx.cache::<EndpointSlice>()?.by_labels(Some(namespace), &ours);
+    slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
+    slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    Ok(slices)
+}
+
+/// The Pods that are looked at, as far as they are there and selected.
+fn some(cache: &Cache<Pod>, namespace: &str, look: &Look, selected: &Selector) -> Vec<Arc<Pod>> {
+    let found = look
+        .pods
+        .iter()
+        .filter_map(|name| cache.get(&ObjectKey::namespaced(namespace, Arc::clone(name))));
+    let is_selected = |pod: &Arc<Pod>| match &pod.metadata.labels {
+        Some(labels) => selected.matches(labels),
+        None => selected.matches(&BTreeMap::new()),
+    };
+    found.filter(is_selected).collect()
 }
 
 /// A slice that says when that happened because of which it is written, if that is known.

@@ -7,8 +7,9 @@ use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use serde_json::{Value, json};
 
-use super::packing::endpoints;
+use super::packing::{Changes, endpoints};
 use super::plan::{MAX, Plan, Situation, Told};
+use super::settled::{Circumstances, Look, Names, Settled};
 use super::topology::Zones;
 
 /// Objects around a Service, and slices to which plans are applied.
@@ -19,11 +20,13 @@ struct World {
     slices: Vec<Arc<EndpointSlice>>,
     hinted: bool,
     made: usize,
+    written: usize,
 }
 
 fn service(spec: &Value) -> Service {
     let mut service = json!({
-        "metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"app": "web"}},
+        "metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"app": "web"},
+                     "resourceVersion": "7"},
         "spec": {"selector": {"app": "web"}, "ipFamilies": ["IPv4"], "clusterIP": "10.96.0.9",
                  "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]},
     });
@@ -61,17 +64,28 @@ fn node(name: &str, zone: &str, cpu: u32) -> Arc<Node> {
 impl World {
     fn new(spec: &Value, pods: Vec<Arc<Pod>>) -> Self {
         let nodes = vec![node("node-a", "a", 4), node("node-b", "b", 4)];
-        Self { service: service(spec), pods, nodes, slices: vec![], hinted: false, made: 0 }
+        let service = service(spec);
+        Self { service, pods, nodes, slices: vec![], hinted: false, made: 0, written: 0 }
     }
 
     fn plan(&self) -> Plan {
+        self.plan_with(None)
+    }
+
+    /// What is planned when only some Pods are looked at.
+    fn plan_with(&self, look: Option<&Look>) -> Plan {
+        let is_looked_at = |pod: &&Arc<Pod>| {
+            look.is_none_or(|look| look.pods.contains(pod.metadata.name.as_deref().unwrap()))
+        };
+        let pods: Vec<Arc<Pod>> = self.pods.iter().filter(is_looked_at).cloned().collect();
         let named = |name: &str| {
             let is = |node: &&Arc<Node>| node.metadata.name.as_deref() == Some(name);
             self.nodes.iter().find(is).cloned()
         };
         Situation {
             service: &self.service,
-            pods: &self.pods,
+            pods: &pods,
+            look,
             node: &named,
             zones: &|| Zones::of(&self.nodes),
             slices: &self.slices,
@@ -83,16 +97,18 @@ impl World {
     /// Does what is planned; gives the plan.
     fn sync(&mut self) -> Plan {
         let plan = self.plan();
-        let changed = plan
-            .changes
-            .update
-            .iter()
-            .map(name)
-            .chain(plan.changes.delete.iter().map(|it| name(it)));
+        self.apply(&plan);
+        plan
+    }
+
+    /// Does this; gives the slices that were written.
+    fn apply(&mut self, plan: &Plan) -> Vec<Arc<EndpointSlice>> {
+        let Changes { create, update, delete, .. } = &plan.changes;
+        let changed = update.iter().map(name).chain(delete.iter().map(|it| name(it)));
         let changed: HashSet<String> = changed.collect();
         self.slices.retain(|slice| !changed.contains(&name(slice)));
-        self.slices.extend(plan.changes.update.iter().cloned().map(Arc::new));
-        for mut slice in plan.changes.create.clone() {
+        let mut written = update.clone();
+        for mut slice in create.clone() {
             self.made += 1;
             slice.metadata.name = Some(format!("web-{:03}", self.made));
             slice.metadata.owner_references = Some(vec![
@@ -101,11 +117,17 @@ impl World {
                 )
                 .unwrap(),
             ]);
-            self.slices.push(Arc::new(slice));
+            written.push(slice);
         }
+        for slice in &mut written {
+            self.written += 1;
+            slice.metadata.resource_version = Some(self.written.to_string());
+        }
+        let written: Vec<_> = written.into_iter().map(Arc::new).collect();
+        self.slices.extend_from_slice(&written);
         self.slices.sort_by_key(|slice| name(slice));
         self.hinted = plan.hinted;
-        plan
+        written
     }
 
     /// How many endpoints each slice has.
@@ -171,6 +193,7 @@ fn a_slice_tells_whose_it_is_and_where_its_pods_are() {
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {
                 "name": "web-001", "generateName": "web-", "namespace": "default",
+                "resourceVersion": "1",
                 "labels": {
                     "app": "web",
                     "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
@@ -432,4 +455,112 @@ fn whatever_changes_of_an_endpoint_is_written_and_nothing_else_is() {
         let same = before.iter().filter(|endpoint| after.contains(endpoint)).count();
         assert_eq!((after.len(), same), (150, 149), "{what}");
     }
+}
+
+/// Numbers that are the same for a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+/// Changes some Pods, and gives their names.
+fn disturb(pods: &mut Vec<Arc<Pod>>, dice: &mut Dice, next: &mut usize) -> Names {
+    let mut changed = Names::new();
+    for _ in 0..dice.roll(12) {
+        let what = dice.roll(5);
+        if what == 0 || pods.is_empty() {
+            *next += 1;
+            let ip = format!("10.244.{}.{}", *next / 200, *next % 200);
+            let mut new = pod(&format!("web-{next:05}"), &ip, dice.roll(2) == 0);
+            let port = json!([{"name": "web", "containerPort": 8000 + dice.roll(2)}]);
+            let container = serde_json::from_value(json!({"name": "c", "ports": port})).unwrap();
+            new.spec.as_mut().unwrap().containers = vec![container];
+            changed.insert(new.metadata.name.as_deref().unwrap().into());
+            pods.push(Arc::new(new));
+            continue;
+        }
+        let index = dice.roll(pods.len());
+        let pod = Arc::make_mut(&mut pods[index]);
+        changed.insert(pod.metadata.name.as_deref().unwrap().into());
+        match what {
+            1 => pod.status.as_mut().unwrap().conditions = None,
+            2 => {
+                pod.metadata.deletion_timestamp =
+                    Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap())
+            }
+            3 => pod.spec.as_mut().unwrap().node_name = Some("node-b".into()),
+            _ => drop(pods.remove(index)),
+        }
+    }
+    changed
+}
+
+#[test]
+fn a_look_at_the_pods_that_have_changed_leads_to_what_a_look_at_all_does() {
+    let named = json!([{"name": "http", "port": 80, "targetPort": "web", "protocol": "TCP"}]);
+    let specs = [
+        json!({}),
+        json!({"ports": named}),
+        json!({"ipFamilies": ["IPv4", "IPv6"], "trafficDistribution": "PreferClose"}),
+    ];
+    for (seed, spec) in (1..).zip(specs.iter().cycle().take(30)) {
+        let mut dice = Dice(seed);
+        let mut next = 1000;
+        let mut whole = World::new(spec, pods(0..dice.roll(350)));
+        let mut part = World::new(spec, whole.pods.clone());
+        let mut settled = Settled::default();
+        for round in 0..25 {
+            let changed = disturb(&mut whole.pods, &mut dice, &mut next);
+            part.pods.clone_from(&whole.pods);
+            whole.sync();
+            let now = Circumstances::of(&part.service, 0);
+            let look = settled.look(&part.service, &now, &part.slices, changed.clone());
+            let looked_at = look.as_ref().map(|look| look.pods.len());
+            assert_eq!(
+                looked_at,
+                (round > 0).then_some(changed.len()),
+                "no more than have changed"
+            );
+            let plan = part.plan_with(look.as_ref());
+            let written = part.apply(&plan);
+            let written = written.iter().map(|slice| &**slice);
+            settled = match look {
+                Some(look) => {
+                    settled.after(&look, written, &plan.changes.delete, &plan.changes.keep)
+                }
+                None => Settled::of_all(now, part.slices.iter().map(|slice| &**slice)),
+            };
+            assert_eq!(part.slices, whole.slices, "seed {seed}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn all_pods_are_looked_at_when_more_than_pods_has_changed() {
+    let mut world = World::new(&json!({}), pods(0..150));
+    world.sync();
+    let now = Circumstances::of(&world.service, 3);
+    let settled = Settled::of_all(now.clone(), world.slices.iter().map(|slice| &**slice));
+    let looks = |world: &World, now: &Circumstances| {
+        settled.look(&world.service, now, &world.slices, Names::new()).is_some()
+    };
+    assert!(looks(&world, &now));
+    assert!(!looks(&world, &Circumstances::of(&world.service, 4)), "a node came");
+    let mode = ("service.kubernetes.io/topology-mode".to_owned(), "Auto".to_owned());
+    world.service.metadata.annotations = Some(BTreeMap::from([mode]));
+    assert!(!looks(&world, &now), "hints depend on all");
+    world.service.metadata.annotations = None;
+    world.service.metadata.resource_version = Some("8".into());
+    assert!(!looks(&world, &Circumstances::of(&world.service, 3)), "the Service has changed");
+    let gone = world.slices.pop().unwrap();
+    assert!(!looks(&world, &now), "somebody has deleted a slice");
+    let mut other = EndpointSlice::clone(&gone);
+    other.metadata.resource_version = Some("99".into());
+    world.slices.push(Arc::new(other));
+    assert!(!looks(&world, &now), "somebody has written one");
 }

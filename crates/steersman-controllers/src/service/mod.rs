@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 pub(crate) use addresses::{canonical, families_of, pod_addresses};
 pub(crate) use pods::{is_endpoint, sets_hostname};
 pub(crate) use ports::{are_the_same_everywhere, find_port, order_ports};
-pub(crate) use selectors::Selectors;
+pub(crate) use selectors::{Selectors, concerns_some_endpoint};
 pub(crate) use slices::{
     Desired, PortsKey, name_prefix, ports_key, same_beyond_identity, same_target,
 };

@@ -43,25 +43,18 @@ impl Selectors {
         }
     }
 
-    /// Names the Services that a change of a Pod concerns: those that select it, or did before.
+    /// Asks for the Services that a change of a Pod concerns.
     pub(crate) fn of_pod(&self, event: &Event<Pod>, requests: &mut Requests) {
-        let selecting: Vec<ObjectKey> =
-            event.objects().flat_map(|pod| self.selecting(pod)).collect();
-        // What most Pods change is no Service's business, and is found out without decoding them.
-        if selecting.is_empty() {
-            return;
+        let selecting = self.of(event);
+        if !selecting.is_empty() && concerns_some_endpoint(event) {
+            selecting.into_iter().for_each(|key| requests.add(key));
         }
-        if let Event::Updated { old, new } = event
-            && let (Some(old), Some(new)) = (old.object(), new.object())
-            && !concerns_endpoints(&old, &new)
-        {
-            return;
-        }
-        // A Pod without an address is nobody's endpoint yet.
-        if !event.objects().filter_map(Item::object).any(|pod| is_endpoint(&pod, true)) {
-            return;
-        }
-        selecting.into_iter().for_each(|key| requests.add(key));
+    }
+
+    /// The Services that select the Pod of an event, or did before. What most Pods change is no
+    /// Service's business, and is found out without decoding them.
+    pub(crate) fn of(&self, event: &Event<Pod>) -> Vec<ObjectKey> {
+        event.objects().flat_map(|pod| self.selecting(pod)).collect()
     }
 
     /// The Services that select a Pod.
@@ -79,4 +72,16 @@ impl Selectors {
     fn lock(&self) -> MutexGuard<'_, ByNamespace> {
         self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether endpoints may differ because of what happened to a Pod that Services select.
+pub(crate) fn concerns_some_endpoint(event: &Event<Pod>) -> bool {
+    if let Event::Updated { old, new } = event
+        && let (Some(old), Some(new)) = (old.object(), new.object())
+        && !concerns_endpoints(&old, &new)
+    {
+        return false;
+    }
+    // A Pod without an address is nobody's endpoint yet.
+    event.objects().filter_map(Item::object).any(|pod| is_endpoint(&pod, true))
 }

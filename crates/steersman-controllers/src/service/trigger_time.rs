@@ -4,7 +4,7 @@
 //! As in Kubernetes a time is not known where a Pod changed twice in between, where one is gone, and
 //! where a Service itself was changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -50,6 +50,19 @@ impl TriggerTimes {
         if known.looks == 1 { created } else { earliest.into_iter().chain(of_service).min() }
     }
 
+    /// The same, where only these Pods have changed since the last call: those that are still there, and
+    /// all by name.
+    pub(crate) fn next_of(
+        &self,
+        service: &Service,
+        pods: &[Arc<Pod>],
+        changed: &HashSet<Arc<str>>,
+    ) -> Option<Timestamp> {
+        let mut all = self.lock();
+        let known = all.get_mut(&ObjectKey::of_meta(&service.metadata))?;
+        known.look_at(pods, changed)
+    }
+
     /// Forgets a Service that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
@@ -61,10 +74,33 @@ impl TriggerTimes {
 }
 
 impl Known {
-    /// Takes in how Pods are, and gives the earliest time of those that have changed. A Service may
+    /// Takes in how all Pods are, and gives the earliest time of those that have changed. A Service may
     /// have thousands, of which one has.
     fn look(&mut self, pods: &[Arc<Pod>]) -> Option<Timestamp> {
         self.looks += 1;
+        let (earliest, seen) = self.see(pods);
+        if seen < self.pods.len() {
+            let at = self.looks;
+            self.pods.retain(|_, pod| pod.at == at);
+        }
+        earliest
+    }
+
+    /// The same where only some have changed.
+    fn look_at(&mut self, pods: &[Arc<Pod>], changed: &HashSet<Arc<str>>) -> Option<Timestamp> {
+        self.looks += 1;
+        let (earliest, _) = self.see(pods);
+        let at = self.looks;
+        for name in changed {
+            if self.pods.get(&**name).is_some_and(|pod| pod.at != at) {
+                self.pods.remove(&**name);
+            }
+        }
+        earliest
+    }
+
+    /// Takes in how Pods are; gives the earliest time of those that have changed, and how many have any.
+    fn see(&mut self, pods: &[Arc<Pod>]) -> (Option<Timestamp>, usize) {
         let at = self.looks;
         let (mut earliest, mut seen) = (None::<Timestamp>, 0);
         for pod in pods {
@@ -81,10 +117,7 @@ impl Known {
                 self.pods.insert(name.to_owned(), Seen { changed, at });
             }
         }
-        if seen < self.pods.len() {
-            self.pods.retain(|_, pod| pod.at == at);
-        }
-        earliest
+        (earliest, seen)
     }
 }
 
@@ -124,5 +157,24 @@ mod tests {
         assert_eq!(next(&[("a", 9), ("b", 11)]), Some(11));
         times.forget(&ObjectKey::namespaced("default", "web"));
         assert_eq!(next(&[("a", 9)]), Some(3));
+    }
+
+    #[test]
+    fn a_look_at_those_that_have_changed_tells_what_a_look_at_all_does() {
+        let web: Service = serde_json::from_value(json!({"metadata": {"name": "web"}})).unwrap();
+        let (whole, part) = (TriggerTimes::default(), TriggerTimes::default());
+        let mut now = vec![("a", 1), ("b", 5), ("c", 5)];
+        whole.next(&web, &pods(&now));
+        part.next(&web, &pods(&now));
+        for (changed, is) in
+            [("a", Some(9)), ("b", None), ("d", Some(8)), ("b", Some(7)), ("c", Some(5))]
+        {
+            now.retain(|(name, _)| *name != changed);
+            now.extend(is.map(|second| (changed, second)));
+            let seen: Vec<_> = is.map(|second| (changed, second)).into_iter().collect();
+            let names = HashSet::from([Arc::from(changed)]);
+            let told = part.next_of(&web, &pods(&seen), &names);
+            assert_eq!(told, whole.next(&web, &pods(&now)), "{changed}");
+        }
     }
 }

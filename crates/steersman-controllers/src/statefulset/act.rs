@@ -33,7 +33,7 @@ impl Actor<'_> {
     async fn create(&self, pod: Pod) -> Result<()> {
         let provided = self.provide_claims(&pod).await;
         self.told_of_failure("Create", &pod, provided)?;
-        match self.ctx.create(pod.clone()).await {
+        match self.ctx.create_unread(pod.clone()).await {
             Err(error) if error.is_already_exists() => Err(error),
             created => {
                 // Whoever has no uid owns nothing yet: what can be done now concerns the set.

@@ -5,6 +5,7 @@
 //! parallel, a Pod waits until all before it are available, and one step is taken at a time: it
 //! changes a Pod, that wakes the set, and the next step is planned from what then is.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -100,10 +101,9 @@ impl Rollout<'_> {
 
     /// The Pods that should be there, by ordinal.
     fn replicas(&self) -> Vec<(i32, Option<Arc<Pod>>)> {
-        let find = |ordinal| {
-            let found = self.pods.iter().find(|pod| ordinal_of(self.set, pod) == Some(ordinal));
-            (ordinal, found.cloned())
-        };
+        let there = self.pods.iter().filter_map(|pod| Some((ordinal_of(self.set, pod)?, pod)));
+        let there: HashMap<i32, &Arc<Pod>> = there.collect();
+        let find = |ordinal| (ordinal, there.get(&ordinal).map(|pod| Arc::clone(pod)));
         let first = start(self.set);
         (first..first.saturating_add(desired(self.set))).map(find).collect()
     }

@@ -32,4 +32,5 @@ mod scheduling;
 mod services;
 mod statefulsets;
 mod storage;
+mod storage_versions;
 mod trials;

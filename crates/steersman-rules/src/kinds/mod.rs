@@ -10,6 +10,7 @@
 mod admissionregistration;
 mod apiextensions;
 mod apiregistration;
+mod apiserverinternal;
 mod apps;
 mod authentication;
 mod authorization;
@@ -41,7 +42,7 @@ pub use core::{qos_class, service};
 use crate::resource::Resource;
 
 /// The groups, in the order of discovery.
-const GROUPS: [&[Kind]; 22] = [
+const GROUPS: [&[Kind]; 23] = [
     core::KINDS,
     apiregistration::KINDS,
     apps::KINDS,
@@ -63,6 +64,7 @@ const GROUPS: [&[Kind]; 22] = [
     discovery::KINDS,
     resource::KINDS,
     flowcontrol::KINDS,
+    apiserverinternal::KINDS,
     storagemigration::KINDS,
 ];
 

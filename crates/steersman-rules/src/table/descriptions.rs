@@ -110,6 +110,7 @@ macro_rules! types {
 }
 
 types! {
+    apiserverinternal v1alpha1 { StorageVersionStatus }
     apps v1 {
         ControllerRevision DaemonSetSpec DaemonSetStatus DeploymentSpec DeploymentStatus
         ReplicaSetSpec ReplicaSetStatus

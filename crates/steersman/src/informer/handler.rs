@@ -160,30 +160,40 @@ struct Work {
 
 impl Work {
     async fn run(mut self) {
-        let leave = self.leave.clone();
-        let stop = self.stop.clone();
-        loop {
+        let (leave, stop) = (self.leave.clone(), self.stop.clone());
+        // Waited for once and not anew for each event: dozens of handlers may hear of it.
+        let end = async {
+            tokio::select! {
+                () = leave.cancelled() => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        tokio::pin!(end);
+        let mut handled = 0;
+        'handling: loop {
             let batch = tokio::select! {
                 biased;
-                () = self.leave.cancelled() => break,
-                () = self.stop.cancelled() => break,
+                () = &mut end => break,
                 batch = self.receiver.pop_batch(BATCH) => batch,
             };
             if batch.is_empty() {
                 break;
             }
+            handled += batch.len();
             for notification in batch {
-                if self.leave.is_cancelled() || self.stop.is_cancelled() {
+                if leave.is_cancelled() || stop.is_cancelled() {
                     break;
                 }
                 tokio::select! {
                     biased;
                     () = self.notify(notification) => {}
-                    () = leave.cancelled() => break,
-                    () = stop.cancelled() => break,
+                    () = &mut end => break 'handling,
                 }
             }
-            tokio::task::yield_now().await; // others want to run as well
+            if handled >= BATCH {
+                handled = 0;
+                tokio::task::yield_now().await; // others want to run as well
+            }
         }
         self.progress.send_modify(|progress| progress.ended = true);
     }
