@@ -2,9 +2,10 @@
 //! server, over etcd, where somebody gives a directory with those programs.
 //!
 //! One [user](User) creates nodes, which are only objects, and Pods of each of the
-//! [workloads], and hears by a watch of those without a node when the last one has got one. Time runs
-//! from the first creation, as in Kubernetes' own benchmark of its scheduler. User, API server
-//! and scheduler share the machine. kube-scheduler may ask 5,000 times a second, as there.
+//! [workloads], and hears by a watch of those without a node when the last one has got one that
+//! somebody waits for. Time runs from the first creation, as in Kubernetes' own benchmark of its
+//! scheduler. User, API server and scheduler share the machine. kube-scheduler may ask 5,000 times a
+//! second, as there.
 
 mod workloads;
 
@@ -23,7 +24,7 @@ use crate::kubernetes::Kubernetes;
 use crate::program::Program;
 use crate::report::{Figure, Report, percentile_of};
 use crate::rollout::user::User;
-use workloads::{IMPORTANT, WORKLOADS, Workload, hopeless, node};
+use workloads::{AWAITED, IMPORTANT, WORKLOADS, Workload, hopeless, node, unawaited};
 
 const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -37,6 +38,8 @@ const GROWTH_PODS: usize = 5_000;
 const GROWTH_NODES: [usize; 4] = [100, 500, 1_000, 5_000];
 /// How many times what upstream asks of itself we want.
 const GOAL: f64 = 10.0;
+/// How often a Pod of those comes for which nobody waits, as upstream has it.
+const CHURN: Duration = Duration::from_millis(200);
 /// How long a new server may take to publish what everybody needs.
 const SETTLE: Duration = Duration::from_secs(1);
 
@@ -119,9 +122,11 @@ pub(crate) fn run(
 
 fn tell(report: &mut Report, workload: &Workload, rate: f64) {
     let metric = format!("{}, Pods scheduled", workload.name);
-    let wanted = workload.threshold * GOAL;
-    let verdict = if rate >= wanted { "met" } else { "MISSED" };
-    let goal = format!("goal: {wanted:.0}, {verdict}");
+    let goal = workload.threshold.map_or_else(String::new, |threshold| {
+        let wanted = threshold * GOAL;
+        let verdict = if rate >= wanted { "met" } else { "MISSED" };
+        format!("goal: {wanted:.0}, {verdict}")
+    });
     report.figure(&Figure { metric: &metric, value: rate, unit: "/s", goal: &goal });
 }
 
@@ -129,6 +134,7 @@ fn tell(report: &mut Report, workload: &Workload, rate: f64) {
 async fn cluster(
     system: impl Future<Output = Result<System, String>>,
     nodes: usize,
+    zones: &[&str],
 ) -> Result<(System, User), String> {
     let system = system.await?;
     let user = User::of(system.kubeconfig()).await?;
@@ -137,7 +143,7 @@ async fn cluster(
     let _ = user.create(ACCOUNTS, &json!({"metadata": {"name": "default"}})).await;
     let class = json!({"metadata": {"name": IMPORTANT}, "value": 10});
     user.create(CLASSES, &class).await?;
-    create(&user, NODES, (0..nodes).map(node)).await?;
+    create(&user, NODES, (0..nodes).map(|number| node(number, zones))).await?;
     // Nobody says that they are ready but they themselves.
     let untainted = json!({"spec": {"taints": null}});
     let patches = (0..nodes).map(|number| format!("{NODES}/node-{number}"));
@@ -159,14 +165,14 @@ async fn create(
     created.buffer_unordered(CONCURRENCY).try_for_each(|_| async { Ok(()) }).await
 }
 
-/// Creates Pods and waits until each has a node, but those that never get one; gives the time.
+/// Creates Pods and waits until each has a node; gives the time.
 async fn schedule(
     user: &User,
     objects: impl Iterator<Item = Value>,
     count: usize,
-    hopeless: usize,
 ) -> Result<Duration, String> {
-    let mut pending = user.follow_slim(PODS, "fieldSelector=spec.nodeName%3D").await?;
+    let awaited = format!("fieldSelector=spec.nodeName%3D&labelSelector=color%3D{AWAITED}");
+    let mut pending = user.follow_slim(PODS, &awaited).await?;
     let begun = Instant::now();
     let mut seen = 0;
     // Every Pod is without a node first, and is then no longer among them.
@@ -174,7 +180,7 @@ async fn schedule(
     let all = pending.each(|left, changed| {
         seen += usize::from(changed.is_some() && left.len() > last);
         last = left.len();
-        seen < count || left.len() > hopeless
+        seen < count || !left.is_empty()
     });
     let created = create(user, PODS, objects);
     let (created, all) = tokio::join!(created, all);
@@ -188,17 +194,32 @@ async fn throughput(
     workload: &Workload,
     nodes: usize,
 ) -> Result<f64, String> {
-    let (_system, user) = cluster(system, nodes).await?;
+    let (_system, user) = cluster(system, nodes, workload.zones).await?;
     eprintln!("scheduler: {}: {nodes} nodes are there", workload.name);
     create(&user, PODS, (0..workload.hopeless).map(hopeless)).await?;
     let (count, pod) = workload.initial;
     let initial = (0..count).map(|number| with_name(pod(number), "initial"));
     if count > 0 {
-        schedule(&user, initial, count, workload.hopeless).await?;
+        schedule(&user, initial, count).await?;
     }
     let (count, pod) = workload.measured;
-    let took = schedule(&user, (0..count).map(pod), count, workload.hopeless).await?;
+    let took = tokio::select! {
+        took = schedule(&user, (0..count).map(pod), count) => took?,
+        Err(error) = churn(&user, workload.churn) => return Err(error),
+    };
     Ok(count as f64 / took.as_secs_f64())
+}
+
+/// Creates a Pod every now and then, forever.
+async fn churn(user: &User, pod: Option<fn(usize) -> Value>) -> Result<(), String> {
+    let Some(pod) = pod else { return Ok(()) };
+    let mut ticks = tokio::time::interval(CHURN);
+    for number in 0.. {
+        ticks.tick().await;
+        let pod = with_name(unawaited(pod(number)), "churn");
+        user.create(PODS, &pod).await?;
+    }
+    Ok(())
 }
 
 /// The same Pod of another name.
@@ -210,11 +231,11 @@ fn with_name(mut pod: Value, prefix: &str) -> Value {
 
 /// How long it takes until a Pod has a node that has nobody before it.
 async fn alone(nodes: usize, report: &mut Report) -> Result<(), String> {
-    let (_system, user) = cluster(System::ours(), nodes).await?;
+    let (_system, user) = cluster(System::ours(), nodes, WORKLOADS[0].zones).await?;
     let (_, pod) = WORKLOADS[0].measured;
     let mut times = Vec::new();
     for number in 0..ALONE {
-        let took = schedule(&user, std::iter::once(pod(number)), 1, 0).await?;
+        let took = schedule(&user, std::iter::once(pod(number)), 1).await?;
         times.push(took);
     }
     for (metric, share) in [("one Pod alone, p50", 0.5), ("  p99", 0.99)] {
@@ -228,10 +249,10 @@ async fn alone(nodes: usize, report: &mut Report) -> Result<(), String> {
 async fn growth(report: &mut Report) -> Result<(), String> {
     let mut rates = BTreeMap::new();
     for nodes in GROWTH_NODES {
-        let (_system, user) = cluster(System::ours(), nodes).await?;
+        let (_system, user) = cluster(System::ours(), nodes, WORKLOADS[0].zones).await?;
         let pods = (0..GROWTH_PODS.min(nodes * 30)).map(WORKLOADS[0].measured.1);
         let count = pods.len();
-        let took = schedule(&user, pods, count, 0).await?;
+        let took = schedule(&user, pods, count).await?;
         rates.insert(nodes, count as f64 / took.as_secs_f64());
     }
     for (nodes, value) in &rates {

@@ -119,24 +119,43 @@ impl World {
         pod: &Pod,
         try_out: impl FnOnce(&Profile, Cycle<'_>) -> T,
     ) -> T {
+        self.attempt_in(&self.profile(), &self.snapshot(), pod, try_out)
+    }
+
+    /// The only profile of the configuration.
+    pub(crate) fn profile(&self) -> Arc<Profile> {
         let assembled = assemble(&self.configuration, &self.plugins, &Arc::default())
             .expect("the configuration makes sense");
-        let profile = assembled.profiles.values().next().expect("there is one").clone();
-        let snapshot = Snapshot::of(self.nodes.iter().cloned().map(Arc::new));
+        assembled.profiles.values().next().expect("there is one").clone()
+    }
+
+    /// The nodes as they are now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.nodes.iter().cloned().map(Arc::new))
+    }
+
+    /// Calls this with an attempt among nodes as they were, or by another profile.
+    pub(crate) fn attempt_in<T>(
+        &self,
+        profile: &Profile,
+        snapshot: &Snapshot,
+        pod: &Pod,
+        try_out: impl FnOnce(&Profile, Cycle<'_>) -> T,
+    ) -> T {
         let lister: Arc<dyn Lister> = Arc::new(self.objects.clone());
         let (pod, info) = (Arc::new(pod.clone()), Arc::new(PodInfo::of(pod)));
         let cycle = Cycle {
             pod: &pod,
             info: &info,
-            snapshot: &snapshot,
+            snapshot,
             lister: &lister,
             nominator: &self.nominator,
             state: CycleState::default(),
-            profile: &profile,
+            profile,
             skipped_filters: 0,
             skipped_scores: 0,
         };
-        try_out(&profile, cycle)
+        try_out(profile, cycle)
     }
 
     /// Where a Pod goes; without what could be done for it if it fits nowhere.

@@ -130,7 +130,7 @@ pub(super) fn make(
         "VolumeBinding" => {
             let VolumeBindingArgs { bind_timeout_seconds } = read(name, args)?;
             let timeout = Duration::from_secs(bind_timeout_seconds.unwrap_or(600));
-            Arc::new(VolumeBinding::with_timeout(timeout))
+            Arc::new(VolumeBinding::new(timeout, Arc::clone(handle)))
         }
         "VolumeZone" => Arc::new(VolumeZone),
         "PodTopologySpread" => Arc::new(spread(read(name, args)?)?),

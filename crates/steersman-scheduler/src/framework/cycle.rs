@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::lister::Lister;
+use super::node_info::NodeInfo;
 use super::nominator::Nominator;
 use super::pod_info::PodInfo;
 use super::profile::Profile;
@@ -55,6 +56,10 @@ impl Clone for CycleState {
     }
 }
 
+/// The places in the snapshot of the nodes that are compared, in their order.
+#[derive(Clone)]
+pub(super) struct Compared(pub(super) Arc<[usize]>);
+
 /// One attempt to schedule a Pod.
 pub struct Cycle<'a> {
     /// The Pod.
@@ -81,6 +86,14 @@ impl<'a> Cycle<'a> {
     /// The same attempt, in which something is tried out.
     pub fn trial(&self) -> Self {
         Self { state: self.state.clone(), ..*self }
+    }
+
+    /// Where in the snapshot these nodes are that are compared.
+    pub(crate) fn places_of(&self, nodes: &[Arc<NodeInfo>]) -> Arc<[usize]> {
+        match self.state.get::<Compared>() {
+            Some(Compared(places)) if places.len() == nodes.len() => Arc::clone(places),
+            _ => nodes.iter().filter_map(|node| self.snapshot.place(node.name())).collect(),
+        }
     }
 
     /// What the Pod asks for.

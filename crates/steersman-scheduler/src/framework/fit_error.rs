@@ -48,12 +48,20 @@ impl FitError {
     fn reasons(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut looked_at = 0;
+        // Mostly thousands of nodes have the same reason.
+        let mut last = ("", 0);
         for refusal in self.refusals.of_nodes() {
             looked_at += 1;
             for reason in refusal.reasons() {
-                *counts.entry(reason).or_default() += 1;
+                if last.0 != reason {
+                    *counts.entry(last.0).or_default() += last.1;
+                    last = (reason, 0);
+                }
+                last.1 += 1;
             }
         }
+        *counts.entry(last.0).or_default() += last.1;
+        counts.retain(|_, count| *count > 0);
         let absent = self.nodes.saturating_sub(looked_at);
         if absent > 0 {
             for reason in self.refusals.absent.iter().flat_map(Refusal::reasons) {

@@ -255,6 +255,13 @@ pub trait Plugin: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether [`filter`](Self::filter) looks at nothing but the node, the Pods on it, and what the Pod
+    /// asks of it: its requests, ports, node selector, node affinity and tolerations. Then it is not
+    /// asked again about a node that has not changed, for a Pod that asks for the same.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Whether a node cannot run the Pod even after others have gone from it and come to it: a quick
     /// look before that is tried out, which must never say so if [`filter`](Self::filter) would let
     /// the node pass then.
@@ -288,6 +295,20 @@ pub trait Plugin: Send + Sync + 'static {
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let _ = (cycle, node);
         0
+    }
+
+    /// How good all nodes are, for who has worked that out for all at once, in their order. Then it
+    /// is not asked about each.
+    fn score_all(&self, cycle: &Cycle<'_>, nodes: &[Arc<NodeInfo>]) -> Option<Vec<i64>> {
+        let _ = (cycle, nodes);
+        None
+    }
+
+    /// The same of [`score`](Self::score) as [`is_local`](Self::is_local) says of filters: it looks
+    /// at nothing but the node, the Pods on it, and what the Pod asks of it.
+    fn scores_locally(&self, cycle: &Cycle<'_>) -> bool {
+        let _ = cycle;
+        false
     }
 
     /// Brings the scores of all nodes to between 0 and [`SCORE_MAX`], where they must be in the end.

@@ -11,6 +11,7 @@ use super::node_info::NodeInfo;
 use super::plugin::{Permit, Plugin, Points, PostFilter, Replacement};
 use super::pod_info::PodInfo;
 use super::refusal::{Code, Refusal};
+use super::verdicts::{Remembered, Verdict};
 use crate::metrics::SchedulerMetrics;
 
 /// Plug-ins of one profile: which are skipped is noted in the bits of a number.
@@ -39,6 +40,15 @@ pub struct Profile {
     pub(super) looks_at_all: bool,
     /// Where it tells how long they take, if somebody wants to know.
     metrics: Option<SchedulerMetrics>,
+}
+
+/// Who is asked about nodes, in the bits of the places in the profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// Those at first that are [local](Plugin::is_local).
+    local: u64,
+    /// All others.
+    others: u64,
 }
 
 /// Why a Pod gets no node.
@@ -134,11 +144,7 @@ impl Profile {
     }
 
     /// Whether a node can run the Pod, also if those come to it that room is being made for.
-    pub(crate) fn filter_with_nominated(
-        &self,
-        cycle: &Cycle<'_>,
-        node: &NodeInfo,
-    ) -> Result<(), (&'static str, Refusal)> {
+    pub(crate) fn filter_with_nominated(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Verdict {
         let nominated = expected(cycle, node);
         if !nominated.is_empty() {
             let mut trial = cycle.trial();
@@ -153,14 +159,66 @@ impl Profile {
     }
 
     /// Whether a node can run the Pod; otherwise who refuses it first, and why.
-    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), (&'static str, Refusal)> {
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Verdict {
+        self.filter_by(!cycle.skipped_filters, cycle, node)
+    }
+
+    /// The same as far as these filters say.
+    fn filter_by(&self, wanted: u64, cycle: &Cycle<'_>, node: &NodeInfo) -> Verdict {
         for &place in &self.filters {
-            if cycle.skipped_filters & (1 << place) == 0 {
+            if wanted & (1 << place) != 0 {
                 let plugin = &self.plugins[place].plugin;
                 plugin.filter(cycle, node).map_err(|refusal| (plugin.name(), refusal))?;
             }
         }
         Ok(())
+    }
+
+    /// Who is asked about nodes for a Pod.
+    pub(super) fn asked(&self, cycle: &Cycle<'_>) -> Asked {
+        let mut asked = Asked::default();
+        for &place in &self.filters {
+            let bit = 1 << place;
+            if cycle.skipped_filters & bit != 0 {
+                continue;
+            }
+            match asked.others == 0 && self.plugins[place].plugin.is_local() {
+                true => asked.local |= bit,
+                false => asked.others |= bit,
+            }
+        }
+        asked
+    }
+
+    /// What [`Self::filter_with_nominated`] says of the node at a place. What is known is not asked
+    /// again.
+    pub(super) fn judge(
+        &self,
+        cycle: &Cycle<'_>,
+        place: usize,
+        asked: Asked,
+        known: &mut Remembered<'_>,
+    ) -> Verdict {
+        let node = &cycle.snapshot.nodes()[place];
+        if asked.local == 0 || (asked.others != 0 && !expected(cycle, node).is_empty()) {
+            return self.filter_with_nominated(cycle, node);
+        }
+        let verdict = known.verdict(place).unwrap_or_else(|| {
+            let verdict = match asked.others {
+                0 => self.filter_with_nominated(cycle, node),
+                _ => self.filter_by(asked.local, cycle, node),
+            };
+            known.judged(place, &verdict);
+            verdict
+        });
+        verdict?;
+        self.filter_by(asked.others, cycle, node)
+    }
+
+    /// What was found out about who would have to go for Pods like this one, if that follows from
+    /// the node alone.
+    pub(crate) fn trials<'a>(&self, cycle: &Cycle<'a>) -> Option<Remembered<'a>> {
+        (self.asked(cycle).others == 0).then(|| cycle.snapshot.remembered(cycle))
     }
 
     /// Whether it is plain that a node cannot run the Pod, not even if these go.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::cycle::Cycle;
+use super::cycle::{Compared, Cycle};
 use super::fit_error::FitError;
 use super::node_info::NodeInfo;
-use super::plugin::{Points, PreFilter, PreScore, SCORE_MAX};
+use super::plugin::{Plugin, Points, PreFilter, PreScore, SCORE_MAX};
 use super::profile::{Enabled, Failure, Profile};
 use super::refusal::{Code, Refusal};
 
@@ -22,6 +22,8 @@ const SCORES: &str = "steersman_scheduler::scores";
 /// The nodes that can run a Pod.
 pub(crate) struct Feasible {
     pub(crate) nodes: Vec<Arc<NodeInfo>>,
+    /// Their places in the snapshot, if they were looked for.
+    places: Vec<usize>,
     /// The nodes that plug-ins left, if not all.
     only: Option<BTreeSet<String>>,
     /// Why others cannot.
@@ -39,8 +41,9 @@ impl Profile {
         if cycle.snapshot.is_empty() {
             return Err(Failure::NoNodes);
         }
-        let Feasible { mut nodes, .. } = self.feasible(cycle, start)?;
+        let Feasible { mut nodes, places, .. } = self.feasible(cycle, start)?;
         if nodes.len() > 1 {
+            cycle.state.insert(Compared(places.into()));
             let totals = self.scores(cycle, &nodes).map_err(Failure::Error)?;
             return Ok(nodes.swap_remove(top_of_heap(&totals)));
         }
@@ -58,7 +61,8 @@ impl Profile {
         let began = Instant::now();
         let only = self.pre_filter(cycle, &mut error);
         self.ran("PreFilter", &only.as_ref().map_err(Failure::code), began);
-        let mut found = Feasible { nodes: Vec::new(), only: only?, error: Box::new(error) };
+        let (nodes, places) = Default::default();
+        let mut found = Feasible { nodes, places, only: only?, error: Box::new(error) };
         let nominated = cycle.info.nominated_node.as_deref();
         if let Some(node) = nominated.and_then(|name| cycle.snapshot.get(name))
             && self.filter_with_nominated(cycle, node).is_ok()
@@ -78,6 +82,7 @@ impl Profile {
     ) -> Result<Feasible, Failure> {
         let began = Instant::now();
         found.nodes.clear();
+        found.places.clear();
         let places: Option<Vec<usize>> = found
             .only
             .as_ref()
@@ -85,6 +90,9 @@ impl Profile {
         let count = places.as_ref().map_or(cycle.snapshot.len(), Vec::len);
         let wanted = self.wanted(count);
         let mut looked_at = 0;
+        // Who is kept to few nodes has hardly anybody who asks for the same.
+        let mut known = places.is_none().then(|| cycle.snapshot.remembered(cycle));
+        let asked = self.asked(cycle);
         for step in 0..count {
             if found.nodes.len() == wanted {
                 break;
@@ -93,8 +101,15 @@ impl Profile {
             let place = (*start + step) % count;
             let place = places.as_ref().map_or(place, |places| places[place]);
             let node = &cycle.snapshot.nodes()[place];
-            match self.filter_with_nominated(cycle, node) {
-                Ok(()) => found.nodes.push(Arc::clone(node)),
+            let verdict = match &mut known {
+                Some(known) => self.judge(cycle, place, asked, known),
+                None => self.filter_with_nominated(cycle, node),
+            };
+            match verdict {
+                Ok(()) => {
+                    found.nodes.push(Arc::clone(node));
+                    found.places.push(place);
+                }
                 Err((plugin, refusal)) if refusal.code == Code::Error => {
                     let why = refusal.message();
                     return Err(Failure::Error(format!("running {plugin:?} filter plugin: {why}")));
@@ -204,13 +219,12 @@ impl Profile {
         self.ran("PreScore", &Ok(()), began);
         let began = Instant::now();
         let mut totals = vec![0_i64; nodes.len()];
-        let mut scores = Vec::with_capacity(nodes.len());
+        let places = cycle.places_of(nodes);
         for (place, Enabled { plugin, weight, .. }) in self.placed(Points::SCORE) {
             if cycle.skipped_scores & (1 << place) != 0 {
                 continue;
             }
-            scores.clear();
-            scores.extend(nodes.iter().map(|node| plugin.score(cycle, node)));
+            let mut scores = score(cycle, (place, &**plugin), nodes, &places);
             plugin.normalize(cycle, nodes, &mut scores);
             if let Some(score) = scores.iter().find(|score| !(0..=SCORE_MAX).contains(*score)) {
                 let name = plugin.name();
@@ -229,6 +243,24 @@ impl Profile {
         self.ran("Score", &Ok(()), began);
         Ok(totals)
     }
+}
+
+/// What a plug-in says of these nodes. Where that follows from a node, what is known is not asked again.
+fn score(
+    cycle: &Cycle<'_>,
+    (number, plugin): (usize, &dyn Plugin),
+    nodes: &[Arc<NodeInfo>],
+    places: &[usize],
+) -> Vec<i64> {
+    if let Some(scores) = plugin.score_all(cycle, nodes) {
+        return scores;
+    }
+    if !plugin.scores_locally(cycle) {
+        return nodes.iter().map(|node| plugin.score(cycle, node)).collect();
+    }
+    let all = cycle.snapshot.nodes();
+    let mut known = cycle.snapshot.remembered(cycle);
+    known.scores(number, places, |place| plugin.score(cycle, &all[place])).collect()
 }
 
 /// Tells the weighted scores of a plug-in, as kube-scheduler does at its highest level of logging.
@@ -289,7 +321,6 @@ pub(crate) fn top_of_heap(scores: &[i64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::Plugin;
 
     #[test]
     fn of_equal_scores_the_first_is_taken_unless_the_heap_moves_another_up() {

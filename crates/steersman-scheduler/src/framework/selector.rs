@@ -75,6 +75,18 @@ impl Selector {
         matches!(self, Self::All(requirements) if requirements.is_empty())
     }
 
+    /// Labels that whatever is selected has.
+    pub(super) fn equalities(&self) -> impl Iterator<Item = (&str, &str)> {
+        let requirements = match self {
+            Self::Nothing => &[][..],
+            Self::All(requirements) => requirements,
+        };
+        requirements.iter().filter_map(|it| match (it.operator, &it.values[..]) {
+            (Operator::In, [value]) => Some((&*it.key, &**value)),
+            _ => None,
+        })
+    }
+
     /// Whether these labels are selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {

@@ -3,42 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::cycle::Cycle;
+use super::kin::{Kin, Kinships};
 use super::node_info::NodeInfo;
 use super::pod_info::PodInfo;
+use super::selector::Selector;
 use super::topology::{Topologies, Topology};
-
-/// Pods that are [kin](PodInfo::is_kin_of): what is true of one for a decision about another Pod is
-/// true of all. So it is asked once, however many there are.
-#[derive(Clone, Debug)]
-pub struct Kin {
-    /// One of them.
-    pub like: Arc<PodInfo>,
-    /// How many of them are on each node, by its place.
-    counts: HashMap<usize, u32>,
-}
-
-impl Kin {
-    /// The domains in which they are, on nodes whose places are wanted, and how many.
-    pub fn domains(
-        &self,
-        topology: &Topology,
-        is_wanted: impl Fn(usize) -> bool,
-    ) -> Vec<(usize, i64)> {
-        let mut sums = vec![0; topology.len()];
-        for (place, count) in &self.counts {
-            if let Some(domain) = topology.domain(*place).filter(|_| is_wanted(*place)) {
-                sums[domain] += i64::from(*count);
-            }
-        }
-        sums.into_iter().enumerate().filter(|(_, sum)| *sum != 0).collect()
-    }
-}
-
-impl PartialEq for Kin {
-    fn eq(&self, other: &Self) -> bool {
-        self.like.is_kin_of(&other.like) && self.counts == other.counts
-    }
-}
+use super::verdicts::{Remembered, Verdicts};
 
 /// All nodes, in the order in which they are tried. What changed since the decision before is taken
 /// over by whoever keeps them; the rest is shared.
@@ -52,9 +25,11 @@ pub struct Snapshot {
     with_required_anti_affinity: BTreeSet<usize>,
     /// On how many nodes each image is.
     image_nodes: HashMap<String, usize>,
-    /// The Pods, those together that are kin, by their kinship.
-    kin: HashMap<u64, Vec<Kin>>,
+    /// When the last of the nodes was created.
+    newest: Option<Time>,
+    kin: Kinships,
     topologies: Topologies,
+    verdicts: Verdicts,
 }
 
 impl Snapshot {
@@ -66,7 +41,8 @@ impl Snapshot {
             snapshot.places.insert(node.name().into(), place);
             snapshot.count_images(&node, 1);
             snapshot.file(place, &node);
-            node.kin.iter().for_each(|(one, count)| snapshot.add_kin(place, one, *count));
+            snapshot.note_creation(&node);
+            node.kin.iter().for_each(|(one, count)| snapshot.kin.add(place, one, *count));
             snapshot.nodes.push(node);
         }
         snapshot
@@ -81,6 +57,10 @@ impl Snapshot {
             self.count_images(node, 1);
         }
         self.file(place, node);
+        if !Arc::ptr_eq(&old.node, &node.node) {
+            self.note_creation(node);
+        }
+        self.verdicts.forget(place);
         if !Arc::ptr_eq(&old.node, &node.node) && old.labels() != node.labels() {
             self.topologies.forget();
         }
@@ -89,26 +69,36 @@ impl Snapshot {
             !others.iter().any(|(other, n)| n == count && Arc::ptr_eq(one, other))
         };
         for (one, count) in old.kin.iter().filter(|it| differs(it, &node.kin)) {
-            self.remove_kin(place, one, *count);
+            self.kin.remove(place, one, *count);
         }
         for (one, count) in node.kin.iter().filter(|it| differs(it, &old.kin)) {
-            self.add_kin(place, one, *count);
+            self.kin.add(place, one, *count);
         }
     }
 
     /// The Pods on all nodes, those together that are kin.
     pub fn kin(&self) -> impl Iterator<Item = &Kin> {
-        self.kin.values().flatten()
+        self.kin.all()
+    }
+
+    /// Those of them whose labels are selected.
+    pub fn kin_selected(&self, selector: &Selector) -> Vec<&Kin> {
+        self.kin.selected(selector)
     }
 
     /// The nodes on which Pods that are kin are, and how many.
     pub fn nodes_of<'a>(&'a self, kin: &'a Kin) -> impl Iterator<Item = (&'a Arc<NodeInfo>, i64)> {
-        kin.counts.iter().map(|(place, count)| (&self.nodes[*place], i64::from(*count)))
+        kin.places().map(|(place, count)| (&self.nodes[place], count))
     }
 
     /// Which domain each node is in by a label.
     pub fn topology(&self, key: &str) -> Arc<Topology> {
         self.topologies.get(&self.nodes, key)
+    }
+
+    /// What was found out about nodes for Pods like this one.
+    pub(super) fn remembered(&self, cycle: &Cycle<'_>) -> Remembered<'_> {
+        self.verdicts.of(cycle)
     }
 
     /// The nodes.
@@ -156,36 +146,22 @@ impl Snapshot {
         !self.image_nodes.is_empty()
     }
 
+    /// When the last of the nodes was created, if any says so.
+    pub(crate) fn newest(&self) -> Option<&Time> {
+        self.newest.as_ref()
+    }
+
+    fn note_creation(&mut self, node: &NodeInfo) {
+        let created = node.node.metadata.creation_timestamp.as_ref();
+        if created.map(|it| it.0) > self.newest.as_ref().map(|it| it.0) {
+            self.newest = created.cloned();
+        }
+    }
+
     fn file(&mut self, place: usize, node: &NodeInfo) {
         set(&mut self.with_affinity, place, !node.with_affinity.is_empty());
         let has_anti = !node.with_required_anti_affinity.is_empty();
         set(&mut self.with_required_anti_affinity, place, has_anti);
-    }
-
-    fn add_kin(&mut self, place: usize, pod: &Arc<PodInfo>, count: u32) {
-        let alike = self.kin.entry(pod.kinship).or_default();
-        let known = alike.iter_mut().find(|kin| kin.like.is_kin_of(pod));
-        match known {
-            Some(kin) => *kin.counts.entry(place).or_default() += count,
-            None => {
-                alike.push(Kin { like: Arc::clone(pod), counts: HashMap::from([(place, count)]) });
-            }
-        }
-    }
-
-    fn remove_kin(&mut self, place: usize, pod: &PodInfo, count: u32) {
-        let Some(alike) = self.kin.get_mut(&pod.kinship) else { return };
-        for kin in alike.iter_mut().filter(|kin| kin.like.is_kin_of(pod)) {
-            let left = kin.counts.get(&place).map_or(0, |known| known.saturating_sub(count));
-            match left {
-                0 => kin.counts.remove(&place),
-                left => kin.counts.insert(place, left),
-            };
-        }
-        alike.retain(|kin| !kin.counts.is_empty());
-        if alike.is_empty() {
-            self.kin.remove(&pod.kinship);
-        }
     }
 
     fn count_images(&mut self, node: &NodeInfo, by: isize) {

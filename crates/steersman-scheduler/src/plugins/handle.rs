@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use steersman::Client;
 
 use super::allocations::Allocations;
+use super::chosen_volumes::ChosenVolumes;
 use super::under_way::UnderWay;
 use crate::framework::Lister;
 
@@ -16,6 +17,8 @@ pub(crate) struct Handle {
     pub(crate) preempting: UnderWay,
     /// Devices that were taken, and are not seen in their claims yet.
     pub(crate) allocations: Allocations,
+    /// Volumes that were chosen, and are not seen bound yet.
+    pub(crate) chosen_volumes: ChosenVolumes,
     /// Whether somebody beside plug-ins has a say in who has to go.
     pub(crate) lists_candidates: AtomicBool,
     cluster: OnceLock<Cluster>,

@@ -4,6 +4,7 @@
 //! Kubernetes, and where the configuration makes plug-ins by name.
 
 mod allocations;
+mod chosen_volumes;
 mod default_binder;
 mod default_preemption;
 mod dynamic_resources;

@@ -67,6 +67,10 @@ impl Plugin for NodeAffinity {
         }
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         if self.enforced().is_some_and(|enforced| !matches(enforced, &node.node)) {
             return Err(Refusal::unresolvable(
@@ -84,6 +88,10 @@ impl Plugin for NodeAffinity {
     fn pre_score(&self, cycle: &mut Cycle<'_>, _: &[Arc<NodeInfo>]) -> Result<PreScore, Refusal> {
         let mut terms = self.preferred(cycle.pod);
         Ok(if terms.next().is_some() { PreScore::Score } else { PreScore::Skip })
+    }
+
+    fn scores_locally(&self, _: &Cycle<'_>) -> bool {
+        true
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {

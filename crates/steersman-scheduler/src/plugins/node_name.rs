@@ -18,6 +18,10 @@ impl Plugin for NodeName {
         const { &[Interest::new(Resource::Node, Action::ADD)] }
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         match cycle.spec().node_name.as_deref() {
             Some(name) if !name.is_empty() && name != node.name() => {

@@ -41,6 +41,10 @@ impl Plugin for NodePorts {
         })
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         match conflict(&cycle.info.requests.ports, &node.ports) {
             true => Err(Refusal::unschedulable(

@@ -47,6 +47,10 @@ impl Plugin for NodeUnschedulable {
         (was_closed && change.new.as_deref().is_some_and(|node| !is_closed(node))).into()
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         match is_closed(&node.node) && !is_tolerated(cycle.pod) {
             true => Err(Refusal::unresolvable("node(s) were unschedulable")),

@@ -45,11 +45,19 @@ impl Plugin for TaintToleration {
         (was_not && change.new.as_deref().is_some_and(tolerated)).into()
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         match tolerates_all(tolerations(cycle.pod), node.taints()) {
             true => Ok(()),
             false => Err(Refusal::unresolvable("node(s) had untolerated taint(s)")),
         }
+    }
+
+    fn scores_locally(&self, _: &Cycle<'_>) -> bool {
+        true
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {

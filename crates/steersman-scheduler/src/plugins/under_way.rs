@@ -1,17 +1,18 @@
 //! The Pods whose victims are just being deleted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The Pods whose victims are just being deleted: they are not to be tried, lest they choose others.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay(Mutex<Preemptions>);
 
-/// By uids. Who waits for a last victim is also among the preemptors.
+/// By uids.
 #[derive(Debug, Default)]
 struct Preemptions {
-    preemptors: HashSet<Arc<str>>,
-    /// Who waits for a victim that is the last one.
+    /// The preemptors, with the victim that each waits for if it is the last one.
+    preemptors: HashMap<Arc<str>, Option<Arc<str>>>,
+    /// Who waits for a victim that is the last one: the same the other way round.
     last: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
@@ -22,20 +23,20 @@ impl UnderWay {
 
     /// Whether victims of a Pod are being deleted.
     pub(super) fn contains(&self, preemptor: &str) -> bool {
-        self.lock().preemptors.contains(preemptor)
+        self.lock().preemptors.contains_key(preemptor)
     }
 
     /// Keeps a Pod out of the queue.
     pub(crate) fn begin(&self, preemptor: Arc<str>) {
-        self.lock().preemptors.insert(preemptor);
+        self.lock().preemptors.entry(preemptor).or_default();
     }
 
     /// Only this victim is left: with its going, the preemption is over.
     pub(crate) fn waits_for(&self, preemptor: &Arc<str>, victim: &Arc<str>) {
         let mut preemptions = self.lock();
-        if preemptions.preemptors.contains(preemptor) {
-            preemptions.last.entry(Arc::clone(victim)).or_default().push(Arc::clone(preemptor));
-        }
+        let Some(last) = preemptions.preemptors.get_mut(preemptor) else { return };
+        *last = Some(Arc::clone(victim));
+        preemptions.last.entry(Arc::clone(victim)).or_default().push(Arc::clone(preemptor));
     }
 
     /// A Pod is gone, or on its way. Whose preemption is over by that.
@@ -45,17 +46,20 @@ impl UnderWay {
             return Vec::new();
         }
         let over = preemptions.last.remove(victim).unwrap_or_default();
-        over.into_iter().filter(|preemptor| preemptions.preemptors.remove(preemptor)).collect()
+        over.into_iter()
+            .filter(|preemptor| preemptions.preemptors.remove(preemptor).is_some())
+            .collect()
     }
 
     /// Lets a Pod in again.
     pub(crate) fn end(&self, preemptor: &str) {
         let mut preemptions = self.lock();
-        preemptions.preemptors.remove(preemptor);
-        preemptions.last.retain(|_, waiting| {
-            waiting.retain(|it| &**it != preemptor);
-            !waiting.is_empty()
-        });
+        let Some(Some(victim)) = preemptions.preemptors.remove(preemptor) else { return };
+        let Some(waiting) = preemptions.last.get_mut(&victim) else { return };
+        waiting.retain(|it| &**it != preemptor);
+        if waiting.is_empty() {
+            preemptions.last.remove(&victim);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod in_flight;
 mod pending;
 #[cfg(test)]
 mod tests;
+mod unschedulable;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,7 @@ use crate::metrics::SchedulerMetrics;
 use heap::Heap;
 use in_flight::{InFlight, Meanwhile};
 pub(crate) use pending::{Backoff, PATIENCE, Pending};
+use unschedulable::{Refusers, Unschedulable};
 
 /// The profiles by scheduler name.
 pub(crate) type Profiles = HashMap<Arc<str>, Arc<Profile>>;
@@ -47,8 +49,7 @@ pub(crate) struct SchedulingQueue {
     backing_off: Heap,
     /// Those that back off because something went wrong.
     failed: Heap,
-    /// By uid.
-    unschedulable: HashMap<Arc<str>, Pending>,
+    unschedulable: Unschedulable,
     /// When some of them may have been there for too long; never too late.
     flush_at: Option<Instant>,
     in_flight: InFlight,
@@ -110,7 +111,7 @@ impl SchedulingQueue {
             active: Heap::default(),
             backing_off: Heap::default(),
             failed: Heap::default(),
-            unschedulable: HashMap::new(),
+            unschedulable: Unschedulable::default(),
             flush_at: None,
             in_flight: InFlight::default(),
             number: 0,
@@ -124,7 +125,7 @@ impl SchedulingQueue {
     }
 
     pub(crate) fn depth(&self) -> Depth {
-        let gated = self.unschedulable.values().filter(|it| it.gated_by.is_some()).count();
+        let gated = self.unschedulable.iter().filter(|it| it.gated_by.is_some()).count();
         Depth {
             active: self.active.len(),
             backoff: self.backing_off.len() + self.failed.len(),
@@ -138,7 +139,7 @@ impl SchedulingQueue {
         let heaps = [&self.active, &self.backing_off, &self.failed];
         let queued = heaps.into_iter().flat_map(Heap::iter);
         let mut refused = BTreeMap::new();
-        for pending in queued.chain(self.unschedulable.values()) {
+        for pending in queued.chain(self.unschedulable.iter()) {
             for plugin in &pending.plugins {
                 let profile = pending.info.scheduler_name.to_string();
                 *refused.entry([(*plugin).to_owned(), profile]).or_default() += 1;
@@ -177,8 +178,7 @@ impl SchedulingQueue {
                 return;
             }
         }
-        if let Some(pending) = self.unschedulable.get_mut(uid) {
-            let old = std::mem::replace(&mut pending.queued.info, Arc::clone(info));
+        if let Some(old) = self.unschedulable.update(info) {
             for action in changes(&old, info) {
                 let event = own_update(action, &old, info);
                 if self.reconsider(&info.uid, &event) {
@@ -296,9 +296,7 @@ impl SchedulingQueue {
 
     /// A Pod may be queued again, as far as is known.
     pub(crate) fn ungate(&mut self, uid: &str) {
-        if let Some(pending) = self.unschedulable.get_mut(uid) {
-            pending.gated_by = None;
-        }
+        self.unschedulable.ungate(uid);
     }
 
     /// Tries an unschedulable Pod again at once.
@@ -314,27 +312,26 @@ impl SchedulingQueue {
         if self.unschedulable.is_empty() {
             return false;
         }
-        let uids = self.unschedulable.values().filter(|pending| self.concerns(pending, event));
-        let uids: Vec<Arc<str>> = uids.map(|pending| Arc::clone(&pending.info.uid)).collect();
+        let concerned = self.unschedulable.refused_by(|refusers| self.concerns(refusers, event));
         let mut any = false;
-        for uid in uids {
+        for uid in concerned {
             any |= self.reconsider(&uid, event);
         }
         any
     }
 
     /// Whether those are interested in an event who refused a Pod, or who keeps it from being queued.
-    fn concerns(&self, pending: &Pending, event: &ClusterEvent) -> bool {
-        let Some(profile) = self.profiles.get(&pending.info.scheduler_name) else { return true };
+    fn concerns(&self, refusers: &Refusers, event: &ClusterEvent) -> bool {
+        let Refusers { profile, plugins, waits_for, gated_by } = refusers;
+        let Some(profile) = self.profiles.get(profile) else { return true };
         let wants = |name: &&'static str| {
             // Of who is no plug-in it is not known what helps.
             profile.plugin(name).is_none_or(|plugin| event.concerns(plugin.interests()))
         };
-        match &pending.gated_by {
+        let mut all = plugins.iter().chain(waits_for);
+        match gated_by {
             Some(gate) => wants(gate),
-            None => {
-                pending.has_failed() || pending.plugins.iter().chain(&pending.waits_for).any(wants)
-            }
+            None => (plugins.is_empty() && waits_for.is_empty()) || all.any(|name| wants(name)),
         }
     }
 
@@ -445,7 +442,7 @@ impl SchedulingQueue {
     fn lay_aside(&mut self, pending: Pending, why: Why<'_>) {
         self.came("unschedulable", why);
         self.flush_at = self.flush_at.into_iter().chain(pending.stays_until()).min();
-        self.unschedulable.insert(Arc::clone(&pending.info.uid), pending);
+        self.unschedulable.insert(pending);
     }
 
     /// Lets those try again that have backed off or been unschedulable for long enough.
@@ -469,14 +466,14 @@ impl SchedulingQueue {
         }
         self.flush_at = None;
         let due = |pending: &&Pending| pending.stays_until().is_some_and(|until| until <= now);
-        let uids = self.unschedulable.values().filter(due).map(|it| Arc::clone(&it.info.uid));
+        let uids = self.unschedulable.iter().filter(due).map(|it| Arc::clone(&it.info.uid));
         for uid in uids.collect::<Vec<_>>() {
             if let Some(mut pending) = self.unschedulable.remove(&uid) {
                 pending.queued.timestamp = now;
                 self.activate(pending, None, Why::WAITED);
             }
         }
-        let next = self.unschedulable.values().filter_map(Pending::stays_until).min();
+        let next = self.unschedulable.iter().filter_map(Pending::stays_until).min();
         self.flush_at = self.flush_at.into_iter().chain(next).min();
     }
 }

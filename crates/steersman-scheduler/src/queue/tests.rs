@@ -10,7 +10,8 @@ use tokio::time::{Instant, advance};
 use super::{Backoff, Depth, SchedulingQueue};
 use crate::config::{Configuration, assemble};
 use crate::framework::{
-    Action, Before, ClusterEvent, FitError, Object, PodInfo, Refusal, Resource,
+    Action, Before, ClusterEvent, FitError, Interest, Object, Plugin, PodInfo, Points, Refusal,
+    Resource,
 };
 use crate::plugins::Handle;
 use crate::testing::{asking, node, pod};
@@ -26,8 +27,13 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With other plug-ins beside Kubernetes' own.
+    fn with(plugins: &[Arc<dyn Plugin>]) -> Self {
         let handle = Arc::default();
-        let assembled = assemble(&Configuration::default(), &[], &handle).unwrap();
+        let assembled = assemble(&Configuration::default(), plugins, &handle).unwrap();
         let reads: Arc<AtomicUsize> = Arc::default();
         let counted = Arc::clone(&reads);
         let pods: Arc<Mutex<HashMap<String, Arc<Pod>>>> = Arc::default();
@@ -242,4 +248,42 @@ async fn what_happened_meanwhile_is_looked_at_until_something_helps() {
     fixture.queue.put_back(pending, Some(&refused("NodeResourcesFit")));
     assert_eq!(fixture.reads.load(Ordering::Relaxed), read + 1);
     assert_eq!(fixture.depth(), (0, 1, 0));
+}
+
+/// Is interested in nothing, and counts how often it is asked.
+struct Indifferent(Arc<AtomicUsize>);
+
+impl Plugin for Indifferent {
+    fn name(&self) -> &'static str {
+        "Indifferent"
+    }
+
+    fn points(&self) -> Points {
+        Points::FILTER
+    }
+
+    fn interests(&self) -> &[Interest] {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        &[]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_compared_with_who_refused_pods_and_not_with_every_pod() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut fixture = Fixture::with(&[Arc::new(Indifferent(Arc::clone(&asked)))]);
+    for number in 0..500 {
+        fixture.set(&asking(&format!("p{number}"), "1"));
+        fixture.refuse("Indifferent");
+    }
+    assert_eq!(fixture.depth(), (0, 0, 500));
+    asked.store(0, Ordering::Relaxed);
+    assert!(!fixture.queue.happened(&pod_gone()));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // Who is gone is nobody's business any more.
+    for number in 0..500 {
+        fixture.queue.remove(&format!("p{number}"));
+    }
+    assert!(!fixture.queue.happened(&pod_gone()));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use steersman::informer::{Event, Informer, Registration};
 use steersman::object::Object as Kind;
 
@@ -35,8 +36,7 @@ pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles
         .await,
         of(&informers.csi_nodes, shared, Resource::CsiNode, Object::CsiNode).await,
         of(&informers.attachments, shared, Resource::VolumeAttachment, |_| Object::Other).await,
-        of(&informers.resource_claims, shared, Resource::ResourceClaim, Object::ResourceClaim)
-            .await,
+        resource_claims(&informers.resource_claims, shared).await,
         of(&informers.device_classes, shared, Resource::DeviceClass, |_| Object::Other).await,
         of(&informers.resource_slices, shared, Resource::ResourceSlice, |_| Object::Other).await,
     ];
@@ -53,27 +53,58 @@ async fn of<K: Kind>(
     object: fn(Before<K>) -> Object,
 ) -> Registration {
     let shared = Arc::clone(shared);
-    let handler = move |event: &Event<K>| {
-        let is_storage =
-            matches!(resource, Resource::PersistentVolumeClaim | Resource::PersistentVolume);
-        if is_storage {
-            shared.storage.send_modify(|changes| *changes += 1);
-        }
-        if !shared.lock().queue.listens() {
-            return;
-        }
-        let new = || event.object().object();
-        let (action, before) = match event {
-            Event::Added { .. } => (Action::ADD, Before { old: None, new: new() }),
-            Event::Updated { old, .. } => {
-                (Action::OTHER_UPDATE, Before { old: old.object(), new: new() })
-            }
-            Event::Deleted { .. } => (Action::DELETE, Before { old: new(), new: None }),
-            _ => return,
+    let handler = move |event: &Event<K>| on_change(&shared, event, resource, object);
+    informer.add_handler(handler).await
+}
+
+/// Follows claims for devices; who has which is known before anybody is tried again for that.
+async fn resource_claims(informer: &Informer<ResourceClaim>, shared: &Arc<Shared>) -> Registration {
+    let shared = Arc::clone(shared);
+    shared.handle.allocations.follow();
+    let handler = move |event: &Event<ResourceClaim>| {
+        let allocations = &shared.handle.allocations;
+        let item = event.object();
+        let is_gone = matches!(event, Event::Deleted { .. });
+        let old = match event {
+            Event::Updated { old, .. } => old.uid().filter(|old| Some(*old) != item.uid()),
+            _ => item.uid().filter(|_| is_gone),
         };
-        shared.happened(&ClusterEvent { resource, action, object: object(before) });
+        if let Some(uid) = old {
+            allocations.lost(uid);
+        }
+        if let Some(claim) = item.object().filter(|_| !is_gone) {
+            allocations.saw(&claim);
+        }
+        on_change(&shared, event, Resource::ResourceClaim, Object::ResourceClaim);
     };
     informer.add_handler(handler).await
+}
+
+/// Takes in a change of something of which only changes matter.
+fn on_change<K: Kind>(
+    shared: &Shared,
+    event: &Event<K>,
+    resource: Resource,
+    object: fn(Before<K>) -> Object,
+) {
+    let is_storage =
+        matches!(resource, Resource::PersistentVolumeClaim | Resource::PersistentVolume);
+    if is_storage {
+        shared.storage.send_modify(|changes| *changes += 1);
+    }
+    if !shared.lock().queue.listens() {
+        return;
+    }
+    let new = || event.object().object();
+    let (action, before) = match event {
+        Event::Added { .. } => (Action::ADD, Before { old: None, new: new() }),
+        Event::Updated { old, .. } => {
+            (Action::OTHER_UPDATE, Before { old: old.object(), new: new() })
+        }
+        Event::Deleted { .. } => (Action::DELETE, Before { old: new(), new: None }),
+        _ => return,
+    };
+    shared.happened(&ClusterEvent { resource, action, object: object(before) });
 }
 
 fn on_node(shared: &Shared, event: &Event<Node>) {

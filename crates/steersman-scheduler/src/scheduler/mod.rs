@@ -369,7 +369,8 @@ impl Worker {
         snapshot: &Snapshot,
     ) -> Option<Task> {
         let now = clock::now_time();
-        if snapshot.nodes().iter().any(|node| arrives(&node.node, &now)) {
+        let is_new = snapshot.newest().is_some_and(|newest| is_recent(newest, &now));
+        if is_new && snapshot.nodes().iter().any(|node| arrives(&node.node, &now)) {
             // In a moment there is another node to look at, of which nobody needs to be told.
             let patience = Duration::from_secs(ARRIVAL_SECONDS.unsigned_abs());
             self.shared.lock().queue.put_back_for(attempt.pending, Some(&error), patience);
@@ -469,6 +470,11 @@ fn never() -> Instant {
     Instant::now() + Duration::from_secs(86400)
 }
 
+/// Whether what was created then may still arrive.
+fn is_recent(created: &Time, now: &Time) -> bool {
+    now.0.duration_since(created.0).as_secs() < ARRIVAL_SECONDS
+}
+
 /// Whether a Node is ready and so new that its taint has not been taken away yet.
 fn arrives(node: &Node, now: &Time) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
@@ -476,7 +482,7 @@ fn arrives(node: &Node, now: &Time) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     let created = node.metadata.creation_timestamp.as_ref();
-    created.is_some_and(|created| now.0.duration_since(created.0).as_secs() < ARRIVAL_SECONDS)
+    created.is_some_and(|created| is_recent(created, now))
         && taints.any(|taint| taint.key == NOT_READY && taint.effect == "NoSchedule")
         && conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

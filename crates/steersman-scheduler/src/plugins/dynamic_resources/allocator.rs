@@ -4,7 +4,7 @@
 //! free and selected; if what comes after finds none then, the next one is tried. So what can be
 //! found is found, and the first that is found is taken.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -21,7 +21,7 @@ use super::request::{Mode, Request, requests};
 use super::result;
 use super::selectors::{Selectors, is_true};
 use crate::framework::Lister;
-use crate::plugins::allocations::DeviceId;
+use crate::plugins::allocations::Taken as Devices;
 
 /// So many devices a claim can have.
 pub(super) const RESULTS_MAX: usize = 32;
@@ -30,7 +30,7 @@ pub(super) const RESULTS_MAX: usize = 32;
 pub(super) struct Allocator {
     pub(super) slices: Slices,
     /// Those that others have.
-    pub(super) taken: HashSet<DeviceId>,
+    pub(super) taken: Devices,
     pub(super) lister: Arc<dyn Lister>,
     pub(super) selectors: Arc<Selectors>,
 }
@@ -143,7 +143,7 @@ impl Allocator {
     }
 
     fn is_taken(&self, driver: &str, pool: &str, device: &str) -> bool {
-        !self.taken.is_empty() && self.taken.contains(&[driver, pool, device].map(str::to_owned))
+        self.taken.contains([driver, pool, device])
     }
 
     fn candidates<'s>(&self, pools: &[Pool<'s>]) -> Vec<Candidate<'s>> {

@@ -122,7 +122,7 @@ impl DynamicResources {
         }
         let allocator = needs_devices.then(|| Allocator {
             slices: Slices::new(cycle.lister.resource_slices()),
-            taken: self.handle.allocations.devices(&cycle.lister.resource_claims()),
+            taken: self.handle.allocations.devices(|| cycle.lister.resource_claims()),
             lister: Arc::clone(cycle.lister),
             selectors: Arc::clone(&self.selectors),
         });

@@ -1,6 +1,5 @@
 //! Tables of claims and devices, and what becomes of Pods that have them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -88,7 +87,7 @@ impl Case {
         let id = |device: &&str| [DRIVER.to_owned(), "p".to_owned(), (*device).to_owned()];
         let allocator = Allocator {
             slices: Slices::new(self.slices.clone()),
-            taken: self.taken.iter().map(id).collect::<HashSet<_>>(),
+            taken: self.taken.iter().map(id).collect(),
             lister: Arc::new(objects),
             selectors: Arc::default(),
         };

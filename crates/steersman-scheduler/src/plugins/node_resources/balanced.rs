@@ -40,6 +40,10 @@ impl Plugin for BalancedAllocation {
         })
     }
 
+    fn scores_locally(&self, _: &Cycle<'_>) -> bool {
+        true
+    }
+
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let asked = &cycle.info.requests.asked;
         let resources = self.resources.iter();

@@ -90,6 +90,10 @@ impl Plugin for Fit {
         }
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         let taken = Taken::on(node);
         let mut lacks = self.lacks(&cycle.info.requests.asked, &taken, node);
@@ -122,6 +126,11 @@ impl Plugin for Fit {
             cycle.state.insert(OfContainers(PodRequests::assumed_of_containers(cycle.pod)));
         }
         Ok(PreScore::Score)
+    }
+
+    /// What the containers alone ask for is not known of a Pod that asks for the same as a whole.
+    fn scores_locally(&self, cycle: &Cycle<'_>) -> bool {
+        cycle.spec().resources.is_none()
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {

@@ -70,13 +70,13 @@ impl Constraint {
         namespace: &'a str,
         snapshot: &'a Snapshot,
     ) -> impl Iterator<Item = &'a Kin> {
-        snapshot.kin().filter(move |kin| {
-            let pod = &kin.like;
-            !pod.is_terminating
-                && pod.namespace() == namespace
-                && !self.selector.is_empty()
-                && self.selector.matches(&pod.labels)
-        })
+        let selected = match self.selector.is_empty() {
+            true => Vec::new(),
+            false => snapshot.kin_selected(&self.selector),
+        };
+        selected
+            .into_iter()
+            .filter(move |kin| !kin.like.is_terminating && kin.like.namespace() == namespace)
     }
 }
 

@@ -121,13 +121,13 @@ impl Plugin for PodTopologySpread {
         Ok(PreScore::Score)
     }
 
-    fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
-        cycle.state.get::<Scores>().map_or(0, |scores| scores.score(node))
+    fn score_all(&self, cycle: &Cycle<'_>, _: &[Arc<NodeInfo>]) -> Option<Vec<i64>> {
+        cycle.state.get::<Scores>().map(|scores| scores.raw().to_vec())
     }
 
-    fn normalize(&self, cycle: &Cycle<'_>, nodes: &[Arc<NodeInfo>], scores: &mut [i64]) {
+    fn normalize(&self, cycle: &Cycle<'_>, _: &[Arc<NodeInfo>], scores: &mut [i64]) {
         if let Some(state) = cycle.state.get::<Scores>() {
-            state.normalize(nodes, scores);
+            state.normalize(scores);
         }
     }
 }

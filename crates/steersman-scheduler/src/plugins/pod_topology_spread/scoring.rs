@@ -1,28 +1,45 @@
 //! The fewer Pods a node's domains have, the better.
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::constraints::{Constraint, topologies};
 use super::{HOSTNAME, has_keys};
 use crate::framework::{Cycle, NodeInfo, SCORE_MAX, Topology};
 
-/// What scores are made of.
+/// How many Pods the domains of nodes have, weighed; less is better. In the order of the nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Scores {
-    constraints: Vec<Weighed>,
+    raw: Vec<i64>,
     /// Nodes that cannot be told apart by every constraint, and are the worst.
-    ignored: BTreeSet<String>,
+    ignored: Vec<bool>,
 }
 
-#[derive(Clone, Debug)]
+/// The nodes that can run the Pod.
+struct Feasible<'a> {
+    /// Their places in the snapshot.
+    places: &'a [usize],
+    /// Which of them do not count, in the same order.
+    ignored: &'a [bool],
+}
+
+impl Feasible<'_> {
+    /// The places of those that count.
+    fn counted(&self) -> impl Iterator<Item = usize> {
+        let all = self.places.iter().zip(self.ignored);
+        all.filter(|(_, is_ignored)| !**is_ignored).map(|(place, _)| *place)
+    }
+}
+
+/// How many Pods there are in the domains of one constraint.
 struct Weighed {
-    constraint: Constraint,
-    /// By the value of the label that tells domains apart, or by the name of the node if every node
-    /// is one.
-    pods: HashMap<String, i64>,
+    topology: Arc<Topology>,
+    /// By domain, or by the place of the node if every node is one.
+    pods: Vec<i64>,
+    /// Whether every node is one.
+    by_node: bool,
     /// The more domains there are, the more one Pod in one of them counts.
     weight: f64,
+    max_skew: i32,
 }
 
 impl Scores {
@@ -31,45 +48,42 @@ impl Scores {
         constraints: &[Constraint],
         needs_all_keys: bool,
         cycle: &Cycle<'_>,
-        feasible: &[Arc<NodeInfo>],
+        nodes: &[Arc<NodeInfo>],
     ) -> Self {
-        let lacks_keys = |node: &NodeInfo| needs_all_keys && !has_keys(constraints, node.labels());
-        let ignored = feasible.iter().filter(|node| lacks_keys(node));
-        let ignored: BTreeSet<String> = ignored.map(|node| node.name().to_owned()).collect();
-        let counted: Vec<_> =
-            feasible.iter().filter(|node| !ignored.contains(node.name())).collect();
+        let lacks_keys =
+            |node: &Arc<NodeInfo>| needs_all_keys && !has_keys(constraints, node.labels());
+        let ignored: Vec<bool> = nodes.iter().map(lacks_keys).collect();
         let needed = if needs_all_keys { constraints } else { &[] };
         let labels = topologies(needed, cycle.snapshot);
-        let constraints =
-            constraints.iter().map(|it| Weighed::of(it, cycle, &counted, &labels)).collect();
-        Self { constraints, ignored }
+        let places = cycle.places_of(nodes);
+        let feasible = Feasible { places: &places, ignored: &ignored };
+        let weighed: Vec<Weighed> =
+            constraints.iter().map(|it| Weighed::of(it, cycle, &feasible, &labels)).collect();
+        let score = |(place, is_ignored): (&usize, &bool)| match is_ignored {
+            true => 0,
+            false => {
+                let parts = weighed.iter().filter_map(|it| it.score(*place));
+                parts.sum::<f64>().round() as i64
+            }
+        };
+        let raw = places.iter().zip(&ignored).map(score).collect();
+        Self { raw, ignored }
     }
 
-    /// How many Pods a node's domains have, weighed; less is better.
-    pub(super) fn score(&self, node: &NodeInfo) -> i64 {
-        if self.ignored.contains(node.name()) {
-            return 0;
-        }
-        let mut score = 0.0;
-        for Weighed { constraint, pods, weight } in &self.constraints {
-            let Some(value) = node.labels().get(&constraint.topology_key) else { continue };
-            let domain = if constraint.topology_key == HOSTNAME { node.name() } else { value };
-            let count = pods.get(domain).copied().unwrap_or_default();
-            score += count as f64 * weight + f64::from(constraint.max_skew - 1);
-        }
-        score.round() as i64
+    /// The scores of all nodes.
+    pub(super) fn raw(&self) -> &[i64] {
+        &self.raw
     }
 
     /// Turns scores around, so that more is better.
-    pub(super) fn normalize(&self, nodes: &[Arc<NodeInfo>], scores: &mut [i64]) {
-        let is_ignored = |place: usize| self.ignored.contains(nodes[place].name());
-        let counted = scores.iter().enumerate().filter(|(place, _)| !is_ignored(*place));
-        let counted: Vec<i64> = counted.map(|(_, score)| *score).collect();
-        let min = counted.iter().copied().min().unwrap_or(i64::MAX);
-        let max = counted.iter().copied().max().unwrap_or_default().max(0);
-        for (place, score) in scores.iter_mut().enumerate() {
+    pub(super) fn normalize(&self, scores: &mut [i64]) {
+        let counted = self.ignored.iter().zip(&*scores).filter(|(is_ignored, _)| !**is_ignored);
+        let counted = counted.map(|(_, score)| *score);
+        let min = counted.clone().min().unwrap_or(i64::MAX);
+        let max = counted.max().unwrap_or_default().max(0);
+        for (is_ignored, score) in self.ignored.iter().zip(scores) {
             *score = match max {
-                _ if is_ignored(place) => 0,
+                _ if *is_ignored => 0,
                 0 => SCORE_MAX,
                 _ => SCORE_MAX * (max + min - *score) / max,
             };
@@ -82,33 +96,47 @@ impl Weighed {
     fn of(
         constraint: &Constraint,
         cycle: &Cycle<'_>,
-        feasible: &[&Arc<NodeInfo>],
+        feasible: &Feasible<'_>,
         labels: &[Arc<Topology>],
     ) -> Self {
-        let mut pods: HashMap<String, i64> = HashMap::new();
+        let topology = cycle.snapshot.topology(&constraint.topology_key);
+        let max_skew = constraint.max_skew;
         let found = constraint.pods(cycle.info.namespace(), cycle.snapshot);
         if constraint.topology_key == HOSTNAME {
-            for (node, count) in found.flat_map(|kin| cycle.snapshot.nodes_of(kin)) {
-                *pods.entry(node.name().to_owned()).or_default() += count;
-            }
-            let weight = (feasible.len() as f64 + 2.0).ln();
-            return Self { constraint: constraint.clone(), pods, weight };
+            let mut pods = vec![0; cycle.snapshot.len()];
+            found.flat_map(|kin| kin.places()).for_each(|(place, count)| pods[place] += count);
+            let weight = weight(feasible.counted().count());
+            return Self { topology, pods, by_node: true, weight, max_skew };
         }
-        for node in feasible {
-            let value = node.labels().get(&constraint.topology_key);
-            if value.is_none_or(|value| !pods.contains_key(value)) {
-                pods.insert(value.cloned().unwrap_or_default(), 0);
+        let mut is_feasible = vec![false; topology.len()];
+        let mut is_lacking = false;
+        for place in feasible.counted() {
+            match topology.domain(place) {
+                Some(domain) => is_feasible[domain] = true,
+                None => is_lacking = true,
             }
         }
-        let topology = cycle.snapshot.topology(&constraint.topology_key);
+        let domains = is_feasible.iter().filter(|it| **it).count() + usize::from(is_lacking);
+        let mut pods = vec![0; topology.len()];
         for kin in found {
             for (domain, count) in kin.domains(&topology, constraint.counted(labels, cycle)) {
-                if let Some(sum) = pods.get_mut(topology.value(domain)) {
-                    *sum += count;
+                if is_feasible[domain] {
+                    pods[domain] += count;
                 }
             }
         }
-        let weight = (pods.len() as f64 + 2.0).ln();
-        Self { constraint: constraint.clone(), pods, weight }
+        Self { topology, pods, by_node: false, weight: weight(domains), max_skew }
     }
+
+    /// What it has against the node at a place; nothing if that is in no domain.
+    fn score(&self, place: usize) -> Option<f64> {
+        let domain = self.topology.domain(place)?;
+        let count = self.pods[if self.by_node { place } else { domain }];
+        Some(count as f64 * self.weight + f64::from(self.max_skew - 1))
+    }
+}
+
+/// How much a Pod in one of so many domains counts.
+fn weight(domains: usize) -> f64 {
+    (domains as f64 + 2.0).ln()
 }

@@ -5,4 +5,5 @@ mod nodes;
 mod preemption;
 mod resources;
 mod spread;
+mod verdicts;
 mod volumes;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
+use crate::config::{Configuration, assemble};
 use crate::testing::{World, node, nowhere, object, on, pod};
 
 fn using(name: &str, claim: &str) -> Pod {
@@ -131,4 +132,42 @@ fn a_driver_is_asked_for_space_if_it_wants_to_be() {
     world.objects.storage_capacities.clear();
     world.objects.csi_drivers = driver(false);
     assert!(world.fits(&using("p", "data")));
+}
+
+#[test]
+fn two_profiles_do_not_choose_the_same_volume() {
+    let mut world = World::of([node("a", &json!({}))]);
+    world.objects.classes = vec![Arc::new(object(json!({
+        "metadata": {"name": "hand"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    })))];
+    let spec = json!({"storageClassName": "hand", "accessModes": ["ReadWriteOnce"],
+                      "resources": {"requests": {"storage": "1Gi"}}});
+    for name in ["mine", "yours"] {
+        let metadata = json!({"name": name, "namespace": "default", "uid": name});
+        let claim = json!({"metadata": metadata, "spec": spec});
+        world.objects.claims.push(Arc::new(object(claim)));
+    }
+    world.objects.volumes = vec![Arc::new(object(json!({
+        "metadata": {"name": "v"},
+        "spec": {"storageClassName": "hand", "capacity": {"storage": "1Gi"},
+                 "accessModes": ["ReadWriteOnce"]},
+        "status": {"phase": "Available"},
+    })))];
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "first"}, {"schedulerName": "second"}],
+    });
+    let configuration = Configuration::parse(&document.to_string()).unwrap();
+    let assembled = assemble(&configuration, &[], &Arc::default()).unwrap();
+    let choose = |profile: &str, pod: &Pod| {
+        let profile = &assembled.profiles[profile];
+        world.attempt_in(profile, &world.snapshot(), pod, |profile, mut cycle| {
+            let node = profile.schedule(&mut cycle, &mut 0).ok()?;
+            profile.reserve(&mut cycle, &node).ok()
+        })
+    };
+    assert!(choose("first", &using("p", "mine")).is_some());
+    assert!(choose("second", &using("q", "yours")).is_none());
 }

@@ -1,7 +1,6 @@
 //! A Pod goes only where its volumes are, or can be made, and is bound when they are.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -17,22 +16,14 @@ use crate::framework::{
     Action, Before, Binding, ClusterEvent, Code, Cycle, CycleState, Hint, Interest, Lister,
     NodeInfo, Object, Plugin, PodInfo, Points, PreFilter, Refusal, Resource,
 };
-
-/// How long the volumes of a Pod may take until another node is looked for, as in Kubernetes.
-const TIMEOUT: Duration = Duration::from_secs(600);
+use crate::plugins::handle::Handle;
 
 /// Finds volumes for Pods, and binds them.
 pub(crate) struct VolumeBinding {
     /// How long binding may take.
-    pub(crate) timeout: Duration,
-    /// Volumes that were chosen and are not written yet, by name, with the Pod that gets them.
-    chosen: Mutex<HashMap<String, Arc<str>>>,
-}
-
-impl Default for VolumeBinding {
-    fn default() -> Self {
-        Self { timeout: TIMEOUT, chosen: Mutex::default() }
-    }
+    timeout: Duration,
+    /// Knows which volumes were chosen for others.
+    handle: Arc<Handle>,
 }
 
 /// The claims of the Pod.
@@ -119,7 +110,7 @@ impl Plugin for VolumeBinding {
         let storage = InNamespace { lister: &**cycle.lister, namespace: cycle.info.namespace() };
         let volumes = PodVolumes::of(cycle.pod, &storage).map_err(Refusal::unresolvable)?;
         let Some(volumes) = volumes else { return Ok(PreFilter::Skip) };
-        let taken = self.taken(&cycle.info.uid);
+        let taken = self.handle.chosen_volumes.of_others(&cycle.info.uid);
         cycle.state.insert(Volumes(Arc::new(volumes.without(taken))));
         Ok(PreFilter::All)
     }
@@ -138,12 +129,9 @@ impl Plugin for VolumeBinding {
             return Ok(());
         }
         let choice = volumes.on(&node.node).unwrap_or_default();
-        let mut chosen = self.lock();
-        for (volume, _) in &choice.bindings {
-            let name = volume.metadata.name.clone().unwrap_or_default();
-            chosen.insert(name, Arc::clone(&cycle.info.uid));
-        }
-        drop(chosen);
+        let bindings = choice.bindings.iter();
+        let names = bindings.map(|(volume, _)| volume.metadata.name.clone().unwrap_or_default());
+        self.handle.chosen_volumes.choose(&cycle.info.uid, names);
         let node = Arc::clone(&node.node);
         cycle.state.insert(Chosen { node, choice: Arc::new(choice) });
         Ok(())
@@ -151,7 +139,7 @@ impl Plugin for VolumeBinding {
 
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, _: &str) {
         if state.get::<Chosen>().is_some() {
-            self.forget(&pod.uid);
+            self.handle.chosen_volumes.forget(&pod.uid);
         }
     }
 
@@ -159,30 +147,16 @@ impl Plugin for VolumeBinding {
         let chosen: &Chosen = binding.state.get()?;
         Some(Box::pin(async move {
             let bound = self.bind(binding, chosen).await;
-            self.forget(&binding.info.uid);
+            self.handle.chosen_volumes.forget(&binding.info.uid);
             bound.map_err(|why| Refusal::error(format!("binding volumes: {why}")))
         }))
     }
 }
 
 impl VolumeBinding {
-    /// With another time that binding may take.
-    pub(crate) fn with_timeout(timeout: Duration) -> Self {
-        Self { timeout, ..Self::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<str>>> {
-        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The volumes that were chosen for other Pods.
-    fn taken(&self, uid: &str) -> Vec<String> {
-        let chosen = self.lock();
-        chosen.iter().filter(|(_, pod)| &***pod != uid).map(|(name, _)| name.clone()).collect()
-    }
-
-    fn forget(&self, uid: &str) {
-        self.lock().retain(|_, pod| &**pod != uid);
+    /// Binding may take this long until another node is looked for.
+    pub(crate) fn new(timeout: Duration, handle: Arc<Handle>) -> Self {
+        Self { timeout, handle }
     }
 
     /// Writes what was chosen, and waits until the controller that binds volumes has done the rest.

@@ -5,19 +5,22 @@
 //! as the Pod still fits. Who cannot be put back is a victim. Of the nodes the one is chosen where the
 //! least is lost.
 
-use std::cmp::{self, Reverse};
-use std::collections::HashSet;
+mod budget;
+mod trials;
+
+use std::borrow::Borrow;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use steersman::random;
 
+use self::trials::Trials;
 use super::handle::Handle;
 use crate::framework::{
-    Candidate, Code, Cycle, FitError, Interest, NodeInfo, NodeRefusals, Plugin, PodInfo, Points,
-    PostFilter, Refusal, Selector,
+    Candidate, Code, Cycle, FitError, Interest, NodeRefusals, Plugin, PodInfo, Points, PostFilter,
+    Refusal, Trial,
 };
 
 /// Makes room.
@@ -48,13 +51,16 @@ impl DefaultPreemption {
         let mut error = FitError { nodes: cycle.snapshot.len(), ..FitError::default() };
         let candidates = self.candidates(cycle, &potential, &mut error);
         let lists_all = self.handle.lists_candidates.load(Ordering::Relaxed);
-        let all = if lists_all { candidates.clone() } else { Vec::new() };
+        let all = match lists_all {
+            true => candidates.iter().map(|it| Candidate::clone(it)).collect(),
+            false => Vec::new(),
+        };
         let Some(best) = best(candidates) else {
             let why = "Preemption is not helpful for scheduling";
             error.refusals.absent = Some(Refusal::unresolvable(why));
             return Err(Refusal::unresolvable(error.message()));
         };
-        let Candidate { node, victims, .. } = best;
+        let (node, victims) = (Arc::clone(&best.node), best.victims.clone());
         Ok(PostFilter { nominated_node: Some(node), victims, candidates: all })
     }
 
@@ -63,14 +69,14 @@ impl DefaultPreemption {
         cycle: &Cycle<'_>,
         potential: &[usize],
         error: &mut FitError,
-    ) -> Vec<Candidate> {
-        let budgets = Budget::all(cycle);
+    ) -> Vec<Arc<Candidate>> {
+        let mut trials = Trials::new(cycle);
         let wanted = self.candidates_wanted(potential.len());
         let offset = match potential.len() {
             0 => 0,
             count => usize::try_from(random::next_u64() % count as u64).unwrap_or_default(),
         };
-        let mut found: Vec<Candidate> = Vec::new();
+        let mut found: Vec<Arc<Candidate>> = Vec::new();
         let mut hopeless = Vec::new();
         let mut has_kind_one = false;
         for step in 0..potential.len() {
@@ -78,27 +84,22 @@ impl DefaultPreemption {
                 break;
             }
             let place = potential[(offset + step) % potential.len()];
-            let node = &cycle.snapshot.nodes()[place];
-            let lesser = lesser(cycle, node);
-            if lesser.is_empty() || cycle.profile.rules_out(cycle, node, &lesser) {
-                hopeless.push(place);
-                continue;
-            }
-            match victims(cycle, node, lesser, &budgets) {
-                Ok(candidate) => {
+            match trials.quickly(place) {
+                Trial::Candidate(candidate) => {
                     has_kind_one |= candidate.violations == 0;
                     found.push(candidate);
                 }
-                Err(refusal) => error.refusals.set(place, refusal),
+                Trial::Refused(refusal) => error.refusals.set(place, Refusal::clone(&refusal)),
+                Trial::Hopeless => hopeless.push(place),
             }
         }
         if found.is_empty() {
             // Only now somebody wants to know why.
             for place in hopeless {
-                let node = &cycle.snapshot.nodes()[place];
-                match victims(cycle, node, lesser(cycle, node), &budgets) {
-                    Ok(candidate) => found.push(candidate),
-                    Err(refusal) => error.refusals.set(place, refusal),
+                match trials.in_full(place) {
+                    Trial::Candidate(candidate) => found.push(candidate),
+                    Trial::Refused(refusal) => error.refusals.set(place, Refusal::clone(&refusal)),
+                    Trial::Hopeless => {}
                 }
             }
         }
@@ -160,125 +161,12 @@ fn check_eligible(cycle: &Cycle<'_>, refusals: &NodeRefusals) -> Result<(), Refu
     }
 }
 
-/// The Pods on a node that matter less than the Pod.
-fn lesser(cycle: &Cycle<'_>, node: &NodeInfo) -> Vec<Arc<PodInfo>> {
-    let lesser = node.pods.iter().filter(|pod| pod.priority < cycle.info.priority);
-    lesser.cloned().collect()
-}
-
-/// Who of those that matter less has to go from a node so that the Pod fits there.
-fn victims(
-    cycle: &Cycle<'_>,
-    node: &NodeInfo,
-    mut lesser: Vec<Arc<PodInfo>>,
-    budgets: &[Budget],
-) -> Result<Candidate, Refusal> {
-    if lesser.is_empty() {
-        return Err(Refusal::unresolvable("No preemption victims found for incoming pod"));
-    }
-    let profile = cycle.profile;
-    let mut trial = cycle.trial();
-    let mut left = NodeInfo::clone(node);
-    for pod in &lesser {
-        left.remove_pod(&pod.uid);
-        profile.remove_pod(&mut trial, pod, &left);
-    }
-    profile.filter_with_nominated(&trial, &left).map_err(|(_, refusal)| refusal)?;
-    lesser.sort_by(|a, b| by_importance(a, b));
-    let (violating, others) = protected(lesser, budgets);
-    let mut victims = Vec::new();
-    let mut violations = 0;
-    let count = violating.len();
-    for (number, pod) in violating.into_iter().chain(others).enumerate() {
-        left.add_pod(Arc::clone(&pod));
-        profile.add_pod(&mut trial, &pod, &left);
-        if profile.filter_with_nominated(&trial, &left).is_err() {
-            left.remove_pod(&pod.uid);
-            profile.remove_pod(&mut trial, &pod, &left);
-            violations += usize::from(number < count);
-            victims.push(pod);
-        }
-    }
-    victims.sort_by(|a, b| by_importance(a, b));
-    match victims.is_empty() {
-        // Room has come up meanwhile, as far as those count that it is being made for.
-        true => Err(Refusal::error(format!(
-            "expected at least one victim pod on node {:?}",
-            node.name()
-        ))),
-        false => Ok(Candidate { node: node.name().into(), victims, violations }),
-    }
-}
-
-/// The more important one first: by priority, then by who has run for longer.
-fn by_importance(a: &PodInfo, b: &PodInfo) -> cmp::Ordering {
-    let started = |pod: &PodInfo| pod.start_time.as_ref().map(|time| time.0);
-    let by_start = match (started(a), started(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        (a, b) => b.is_some().cmp(&a.is_some()), // who has not started yet is new
-    };
-    b.priority.cmp(&a.priority).then(by_start)
-}
-
-/// How many Pods of a kind may still go.
-struct Budget {
-    namespace: String,
-    selector: Selector,
-    allowed: i32,
-    /// Pods that are about to go, and counted already.
-    disrupted: HashSet<String>,
-}
-
-impl Budget {
-    fn all(cycle: &Cycle<'_>) -> Vec<Self> {
-        cycle.lister.budgets().iter().map(|budget| Self::of(budget)).collect()
-    }
-
-    fn of(budget: &PodDisruptionBudget) -> Self {
-        let status = budget.status.as_ref();
-        let disrupted = status.and_then(|status| status.disrupted_pods.as_ref());
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        Self {
-            namespace: budget.metadata.namespace.clone().unwrap_or_default(),
-            selector: Selector::of(selector),
-            allowed: status.and_then(|status| status.disruptions_allowed).unwrap_or(0),
-            disrupted: disrupted.into_iter().flatten().map(|(name, _)| name.clone()).collect(),
-        }
-    }
-
-    fn protects(&self, pod: &PodInfo) -> bool {
-        self.namespace == pod.namespace()
-            && !self.selector.is_empty()
-            && self.selector.matches(&pod.labels)
-            && !self.disrupted.contains(&*pod.key.name)
-    }
-}
-
-/// Which Pods no budget lets go if all go, and the others; in the same order.
-fn protected(
-    pods: Vec<Arc<PodInfo>>,
-    budgets: &[Budget],
-) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
-    let mut allowed: Vec<i32> = budgets.iter().map(|budget| budget.allowed).collect();
-    pods.into_iter().partition(|pod| {
-        let mut is_violating = false;
-        if !pod.labels.is_empty() {
-            for (budget, allowed) in budgets.iter().zip(&mut allowed) {
-                if budget.protects(pod) {
-                    *allowed -= 1;
-                    is_violating |= *allowed < 0;
-                }
-            }
-        }
-        is_violating
-    })
-}
-
 /// The node where the least is lost: the fewest that a budget protects, the least important of the most
 /// important ones, the least sum of priorities, the fewest Pods, and the one whose most important ones
 /// have started last. Of equal ones the first.
-pub(crate) fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
+pub(crate) fn best<C: Borrow<Candidate>>(candidates: Vec<C>) -> Option<C> {
     candidates.into_iter().min_by_key(|candidate| {
+        let candidate: &Candidate = candidate.borrow();
         let victims = &candidate.victims;
         let top = victims.first().map_or(0, |pod| pod.priority);
         let weight = |pod: &Arc<PodInfo>| i64::from(pod.priority) + i64::from(i32::MAX) + 1;
