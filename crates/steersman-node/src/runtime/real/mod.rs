@@ -66,6 +66,7 @@ use pressure::Evictions;
 use probing::Probing;
 use pulls::Pulls;
 use reading::FetchedTokens;
+use resources::Host;
 use stops::Stops;
 
 /// How many Pods may wait to be looked at because something of theirs has changed.
@@ -159,7 +160,7 @@ impl Real {
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
-            ground: Ground { node, memory, dns },
+            ground: Ground { node, host: Host { memory, unified: cgroups.is_unified() }, dns },
             cri,
             runtime,
             places,
