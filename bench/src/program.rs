@@ -108,6 +108,12 @@ pub(crate) fn resident(process: u32) -> Result<f64, String> {
     memory(process, "VmRSS:")
 }
 
+/// What of that is its own, in megabytes. The rest are pages of files, above all of the program, which
+/// others share and the kernel takes back when it needs them.
+pub(crate) fn own(process: u32) -> Result<f64, String> {
+    memory(process, "RssAnon:")
+}
+
 /// The most that it ever was.
 pub(crate) fn peak(process: u32) -> Result<f64, String> {
     memory(process, "VmHWM:")

@@ -8,7 +8,7 @@ const CONTAINERD: Tool = Tool {
         "sh",
         "-c",
         "containerd --version && runc --version && test -x /usr/lib/cni/bridge && busybox true && \
-         ip -V",
+         ip -V && iptables --version",
     ],
     packages: &[
         "containerd",

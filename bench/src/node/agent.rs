@@ -10,13 +10,21 @@ use tokio::time::Instant;
 
 use super::Times;
 use super::containerd::Room;
-use crate::program::{processor_time, resident};
+use crate::program::{own, processor_time, resident};
 use crate::rollout::user::{Followed, User};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const NODES: &str = "/api/v1/nodes";
 
-/// `steersman node`, killed when dropped.
+/// How much memory it has, in megabytes.
+#[derive(Clone, Copy)]
+pub(super) struct Memory {
+    pub(super) resident: f64,
+    /// Without the pages of files, which it shares.
+    pub(super) own: f64,
+}
+
+/// `steersman-node`, killed when dropped.
 pub(super) struct Agent {
     child: Child,
     user: User,
@@ -27,9 +35,8 @@ impl Agent {
     pub(super) async fn start(room: &Room, kubeconfig: &Path, user: &User) -> Result<Self, String> {
         let mut nodes = user.follow(NODES, &room.node).await?;
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
-        let program = here.with_file_name("steersman");
+        let program = here.with_file_name("steersman-node");
         let child = Command::new(&program)
-            .arg("node")
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg(format!("--runtime=containerd={}", room.containerd().socket().display()))
@@ -39,8 +46,8 @@ impl Agent {
             .arg("--pod-logs-dir")
             .arg(&room.logs)
             .args(["--max-pods", "200"])
-            // How full the disk of this machine is, is nobody's business here.
-            .arg("--eviction-hard=")
+            // How full the disk of whoever measures is must not matter.
+            .args(["--eviction-hard", ""])
             .env("RUST_LOG", "error")
             .stdout(Stdio::null())
             .spawn()
@@ -82,8 +89,8 @@ impl Agent {
         times
     }
 
-    pub(super) fn resident(&self) -> Result<f64, String> {
-        resident(self.child.id())
+    pub(super) fn memory(&self) -> Result<Memory, String> {
+        Ok(Memory { resident: resident(self.child.id())?, own: own(self.child.id())? })
     }
 
     /// How much time processors have spent on it.

@@ -1,7 +1,7 @@
 //! The node agent on a real containerd: how long a Pod takes from its creation until it runs, beside
 //! what the runtime takes for the same container by itself, and what the agent needs meanwhile.
 //!
-//! `steersman up` serves, `steersman node` is the agent, and containerd is one of the benchmark's own,
+//! `steersman up` serves, `steersman-node` is the agent, and containerd is one of the benchmark's own,
 //! with images that it makes. Needs root and Debian's packages, which `cargo xtask bench node` brings.
 
 mod agent;
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use crate::program::Program;
 use crate::report::{Figure, Report, percentile_of};
 use crate::rollout::user::User;
-use agent::Agent;
+use agent::{Agent, Memory};
 use containerd::Room;
 
 /// How many Pods are started one after the other.
@@ -54,25 +54,36 @@ async fn measure(report: &mut Report) -> Result<(), String> {
     let user = User::of(program.kubeconfig()).await?;
     let room = Room::of(containerd, "bench");
     let agent = Agent::start(&room, program.kubeconfig(), &user).await?;
+    let empty = agent.memory()?;
     let one = agent.one_by_one(ONE_BY_ONE).await?;
     let several = agent.at_once(SEVERAL).await?;
     sleep(SETTLE).await;
-    let memory = agent.resident()?;
+    let memory = agent.memory()?;
     let before = agent.processor_time()?;
     sleep(IDLE).await;
     let idle = agent.processor_time()? - before;
     agent.at_once(MANY - SEVERAL).await?;
     sleep(SETTLE).await;
-    let memory_of_many = agent.resident()?;
+    let memory_of_many = agent.memory()?;
     agent.clear().await?;
 
     told(report, "Pod, one by one", one, own_one);
     told(report, "Pod, 50 at once", several, own_several);
-    figure(report, "agent, resident with 50 Pods", memory, "MB", "goal: under 25");
-    figure(report, "agent, resident with 110 Pods", memory_of_many, "MB", "");
+    resident(report, "without Pods", empty, "");
+    resident(report, "with 50 Pods", memory, "goal: under 25");
+    resident(report, "with 110 Pods", memory_of_many, "");
     let share = idle.as_secs_f64() / IDLE.as_secs_f64() * 100.0;
     figure(report, "agent, idle with 50 Pods", share, "% of a core", "goal: under 1");
     Ok(())
+}
+
+/// Tells how much memory the agent has, and what of it is its own.
+fn resident(report: &mut Report, when: &str, memory: Memory, goal: &str) {
+    let Memory { resident, own } = memory;
+    figure(report, &format!("agent, resident {when}"), resident, "MB", goal);
+    figure(report, &format!("agent, resident {when}: its own"), own, "MB", "");
+    let files = resident - own;
+    figure(report, &format!("agent, resident {when}: pages of files"), files, "MB", "");
 }
 
 fn figure(report: &mut Report, metric: &str, value: f64, unit: &str, goal: &str) {

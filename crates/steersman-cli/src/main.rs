@@ -1,18 +1,14 @@
 //! The program `steersman`.
 #![expect(clippy::print_stderr, reason = "a program talks to its user")]
 
-/// Prints a line. Somebody who has stopped reading, as `head` does, is no reason to stop.
-macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
-}
+#[macro_use]
+mod say;
 
 mod allocator;
 mod arguments;
 mod audit;
 mod authentication;
+mod beside;
 mod controller_flags;
 mod demo;
 mod failure;

@@ -1,23 +1,18 @@
-//! Real nodes: `steersman node`, and the one beside the cluster of `steersman up`.
+//! A real node: `steersman node`, and `steersman-node` that does nothing else.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::thread;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams};
-use kube::{Api, ResourceExt};
-use steersman::manager::Running;
 use steersman::{Manager, shutdown_signal};
 use steersman_cluster::join::Membership;
-use steersman_cluster::{Cluster, ConnectedNode, ContainerdNode, Housekeeping, User};
-use tokio::time::{sleep, timeout};
+use steersman_cluster::{ConnectedNode, ContainerdNode, Housekeeping};
+use tokio::runtime::Builder;
 
 use crate::kubeconfig;
 use crate::node_flags::{NodeCommand, NodeFlags, Runtime, Thresholds};
 
-/// How long Pods may take to go that are nobody's any more, and how often it is looked.
-const CLEAR_MAX: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(50);
+/// As many threads work at most, however many processors there are: a node waits for its runtime most
+/// of the time, and each thread keeps memory for itself.
+const WORKERS_MAX: usize = 2;
 
 /// This machine as a node, as the flags say.
 fn settings(Runtime { socket }: Runtime, flags: NodeFlags) -> ContainerdNode {
@@ -46,54 +41,13 @@ pub(crate) async fn connect(runtime: Runtime, flags: NodeFlags) -> Result<Connec
     settings(runtime, flags).connect().await.map_err(|error| error.to_string())
 }
 
-/// This machine as a node of a cluster in this process.
-pub(crate) struct Beside {
-    pub(crate) name: String,
-    pub(crate) running: Running,
-    /// Where it keeps what belongs to Pods.
-    directory: PathBuf,
-}
-
-impl Beside {
-    pub(crate) fn join(cluster: &Cluster, node: ConnectedNode, directory: PathBuf) -> Self {
-        let name = node.name().to_owned();
-        let user = User::known(&format!("system:node:{name}"), &["system:nodes"]);
-        let running = node.install(Manager::new(cluster.client_as(user))).start();
-        Self { name, running, directory }
-    }
-
-    /// Takes away its Pods, for they would be nobody's without their cluster.
-    pub(crate) async fn clear(&self, cluster: &Cluster) {
-        let client = cluster.client();
-        let bound = ListParams::default().fields(&format!("spec.nodeName={}", self.name));
-        let pods = Api::<Pod>::all(client.clone()).list(&bound).await;
-        let pods = pods.map(|list| list.items).unwrap_or_default();
-        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-        for pod in &pods {
-            let namespace = pod.namespace().unwrap_or_default();
-            let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
-            let _ = pods.delete(&pod.name_any(), &at_once).await; // somebody may have been faster
-        }
-        let places = pods.iter().filter_map(ResourceExt::uid);
-        let places: Vec<PathBuf> =
-            places.map(|uid| self.directory.join("pods").join(uid)).collect();
-        let gone = async {
-            while places.iter().any(|place| place.exists()) {
-                sleep(LOOK).await;
-            }
-        };
-        if timeout(CLEAR_MAX, gone).await.is_err() {
-            eprintln!("warning: something is left of Pods of the node {}", self.name);
-        }
-    }
-}
-
 /// Is a node until it is asked to stop.
 pub(crate) fn run(command: NodeCommand) -> Result<(), String> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = tokio::runtime::Runtime::new();
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(serve(command))
 }

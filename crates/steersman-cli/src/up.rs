@@ -12,7 +12,7 @@ use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::node::Beside;
+use crate::beside::Beside;
 use crate::{audit, authentication, demo, failure, files, kubeconfig, node, scheduler, storage};
 
 /// How long requests under way may take to end when the program is told to.

@@ -2,7 +2,8 @@
 //!
 //! [`now`] is the system's time when the process started plus what tokio's clock has counted
 //! since. On a runtime with a paused clock, time therefore stands still until every task
-//! waits, and then jumps: timestamps in objects agree with the timers around them.
+//! waits, and then jumps: timestamps in objects agree with the timers around them. Nor does it
+//! jump when somebody sets the system's clock.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -19,6 +20,9 @@ struct Anchor {
 
 static PROCESS: OnceLock<Anchor> = OnceLock::new();
 
+/// What is less than this is not taken for a clock that was set.
+const SET_LEAST: SignedDuration = SignedDuration::from_secs(1);
+
 thread_local! {
     /// Replaces the process's anchor on this thread; see [`start_at`].
     static THREAD: Cell<Option<Anchor>> = const { Cell::new(None) };
@@ -27,6 +31,28 @@ thread_local! {
 /// The current time.
 pub fn now() -> Timestamp {
     at(tokio::time::Instant::now())
+}
+
+/// The time by the system's clock, which somebody may have set since this process was started. For
+/// what others have dated, such as certificates; to measure how long something takes, use [`now`].
+pub fn of_system() -> Timestamp {
+    let set = if THREAD.get().is_some() { SignedDuration::ZERO } else { set_by() };
+    now().checked_add(set).unwrap_or(Timestamp::MAX)
+}
+
+/// By how much the system's clock was set since this process was started.
+#[expect(clippy::disallowed_methods, reason = "the system's clock is compared with itself")]
+fn set_by() -> SignedDuration {
+    let anchor = *PROCESS.get_or_init(Anchor::of_the_system);
+    let passed = SignedDuration::try_from(anchor.instant.elapsed()).unwrap_or(SignedDuration::MAX);
+    let expected = anchor.timestamp.checked_add(passed).unwrap_or(Timestamp::MAX);
+    apart(Timestamp::now(), expected)
+}
+
+/// How far a clock is from where it was expected, if that is more than reading it can make out.
+fn apart(found: Timestamp, expected: Timestamp) -> SignedDuration {
+    let apart = found.duration_since(expected);
+    if apart.abs() < SET_LEAST { SignedDuration::ZERO } else { apart }
 }
 
 /// The time that it is, or was, at this moment.
@@ -87,6 +113,18 @@ mod tests {
         let before = now();
         tokio::time::advance(Duration::from_secs(86_400)).await;
         assert_eq!(now().duration_since(before), SignedDuration::from_hours(24));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_system_clock_that_was_set_is_told_from_one_that_was_not() {
+        tokio::time::advance(Duration::from_secs(86_400)).await;
+        let apart_now = of_system().duration_since(now());
+        assert!(apart_now.abs() < SET_LEAST, "nobody has set the clock: {apart_now:?}");
+        let expected: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
+        for (seconds, set) in [(0.3, 0.0), (-0.3, 0.0), (3600.0, 3600.0), (-3600.0, -3600.0)] {
+            let found = expected + SignedDuration::from_secs_f64(seconds);
+            assert_eq!(apart(found, expected), SignedDuration::from_secs_f64(set));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,6 +36,13 @@ pub(crate) fn steersman(arguments: &[&str]) -> Command {
     command
 }
 
+/// The program that is nothing but a node, not started yet.
+pub(crate) fn steersman_node() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steersman-node"));
+    command.env("XDG_DATA_HOME", unused_path());
+    command
+}
+
 /// A path that is nobody else's.
 fn unused_path() -> PathBuf {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -152,6 +152,10 @@ async fn under_memory_pressure_pods_go_by_rank_and_critical_ones_stay() {
     assert!(message.starts_with("The node was low on resource: memory. Threshold"), "{message}");
     assert!(message.contains("Container main was using "), "{message}");
     assert!(message.ends_with("request is 0, has larger consumption of memory. "), "{message}");
+    let annotations = machine.annotations("greedy", "Evicted").await;
+    assert_eq!(annotations["offending_containers"], "main");
+    assert_eq!(annotations["starved_resource"], "memory");
+    assert!(message.contains(&annotations["offending_containers_usage"]), "{annotations:?}");
     let moderate = machine.until_phase("moderate", "Failed").await;
     let since = |pod: &Pod| disrupted(pod).expect("it was disrupted").last_transition_time.clone();
     assert!(since(&greedy) <= since(&moderate), "who asked for what it has goes later");
@@ -164,6 +168,86 @@ async fn under_memory_pressure_pods_go_by_rank_and_critical_ones_stay() {
     machine
         .until_true("the Node says so", async || has(&machine.node().await, "MemoryPressure"))
         .await;
+    assert!(is_ready(&machine.until("critical", is_ready).await));
+    machine.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_most_files_goes_when_a_disk_has_no_room_for_more() {
+    const FILES: u64 = 1000;
+    let root = containerd::shared().room("counted").join("root");
+    std::fs::create_dir_all(&root).expect("a directory of our own");
+    containerd::mount_for_files(&root, FILES);
+    let machine = Machine::start_kept("counted", |keep| {
+        keep.eviction_hard = [("nodefs.inodesFree".into(), "50%".into())].into();
+        keep.eviction_monitoring_period = OFTEN;
+    })
+    .await;
+    machine.run("few", fills(1, None)).await;
+    machine.until("few", is_ready).await;
+    let script = format!("i=0; while [ $i -lt 600 ]; do : > /v/$i; i=$((i+1)); done; {SERVE}");
+    let mut many = fills(1, None);
+    many["containers"][0]["command"] = json!(["sh", "-c", script]);
+    machine.run("many", many).await;
+    let pod = machine.until_phase("many", "Failed").await;
+    let (reason, message) = why(&pod);
+    assert_eq!(reason, "Evicted");
+    let low = "The node was low on resource: inodes. Threshold quantity: 500, available: ";
+    assert!(message.starts_with(low), "{message}");
+    let annotations = machine.annotations("many", "Evicted").await;
+    assert_eq!(annotations["starved_resource"], "inodes");
+    assert_eq!(annotations["offending_containers"], "", "nobody asks for files");
+    machine
+        .until_true("the Node says so", async || has(&machine.node().await, "DiskPressure"))
+        .await;
+    let events = machine.events("counted").await;
+    let attempt = "EvictionThresholdMet: Attempting to reclaim inodes".to_owned();
+    assert!(events.contains(&attempt), "{events:?}");
+    assert_eq!(phase(&machine.until("few", is_ready).await), "Running");
+    machine.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_most_processes_goes_when_there_are_no_numbers_for_more() {
+    let mut machine = Machine::start("numbered").await;
+    let quiet = || spec("Always", &json!([shell("main", SERVE)]));
+    let forks = format!("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; {SERVE}");
+    let mut critical = quiet();
+    critical["priorityClassName"] = json!("system-node-critical");
+    let busy = spec("Always", &json!([shell("main", &forks)]));
+    for (name, pod) in [("quiet", quiet()), ("busy", busy), ("critical", critical)] {
+        machine.run(name, pod).await;
+        machine.until(name, is_ready).await;
+    }
+    // Nearly all numbers would have to be free: nothing has to be starved for this.
+    machine
+        .restart_kept(|keep| {
+            keep.eviction_hard = [("pid.available".into(), "99.999%".into())].into();
+            keep.eviction_monitoring_period = OFTEN;
+        })
+        .await;
+    let busy = machine.until_phase("busy", "Failed").await;
+    let (reason, message) = why(&busy);
+    assert_eq!(reason, "Evicted");
+    let low = "The node was low on resource: pids. Threshold quantity: ";
+    assert!(message.starts_with(low), "{message}");
+    assert_eq!(machine.annotations("busy", "Evicted").await["starved_resource"], "pids");
+    let quiet = machine.until_phase("quiet", "Failed").await;
+    let since = |pod: &Pod| disrupted(pod).expect("it was disrupted").last_transition_time.clone();
+    assert!(since(&busy) <= since(&quiet), "who has fewer goes later");
+    let pressure = "node.kubernetes.io/pid-pressure:NoSchedule".to_owned();
+    machine
+        .until_true("the Node says so", async || {
+            let node = machine.node().await;
+            has(&node, "PIDPressure") && taints(&node).contains(&pressure)
+        })
+        .await;
+    let mut late = spec("Never", &json!([shell("main", "true")]));
+    late["nodeName"] = json!("numbered");
+    machine.run("late", late).await;
+    let pod = machine.until_phase("late", "Failed").await;
+    let message = "Pod was rejected: The node had condition: [PIDPressure]. ";
+    assert_eq!(why(&pod), ("Evicted", message));
     assert!(is_ready(&machine.until("critical", is_ready).await));
     machine.end().await;
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::containerd::images;
 use crate::machine::{Machine, is_ready, shell, spec, status};
 
 const SERVE: &str = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
@@ -61,7 +62,8 @@ async fn an_image_is_a_volume_that_can_only_be_read() {
     let machine = Machine::start("images-as-volumes").await;
     let script = format!(
         "echo whole $(ls /image/bin/busybox) part $(ls /part/busybox); \
-         touch /image/x /part/x || echo read-only; {SERVE}"
+         touch /image/x /part/x || echo read-only; \
+         /image/bin/busybox echo programs can be run; {SERVE}"
     );
     let mut pod = spec("Always", &json!([shell("main", &script)]));
     let mounts = json!([
@@ -76,9 +78,22 @@ async fn an_image_is_a_volume_that_can_only_be_read() {
     let log = machine.log(&reader, "main", 0);
     assert!(log.contains("whole /image/bin/busybox part /part/busybox"), "{log}");
     assert!(log.contains("read-only"), "{log}");
+    assert!(log.contains("programs can be run"), "as from Kubernetes 1.36 on: {log}");
     let views = || machine.containerd.ctr(&["snapshots", "ls"]);
     let key = format!("steersman/{}/image", reader.metadata.uid.as_deref().unwrap_or_default());
     assert!(views().contains(&key), "{}", views());
+
+    // Their names alone are longer than the kernel takes.
+    machine.containerd.import(&images::layered("localhost/layered:1", 60));
+    let mut layered = pod.clone();
+    let script = format!("echo $(ls /image | wc -l) last $(cat /image/layer-59); {SERVE}");
+    layered["containers"][0] = shell("main", &script);
+    layered["containers"][0]["volumeMounts"] = json!([{"name": "image", "mountPath": "/image"}]);
+    layered["volumes"] = volume("localhost/layered:1", "Never");
+    machine.run("layered", layered).await;
+    let reader = machine.until("layered", is_ready).await;
+    let log = machine.log(&reader, "main", 0);
+    assert!(log.contains("60 last 59"), "{log}");
 
     pod["volumes"] = volume("localhost/absent:1", "Never");
     machine.run("without", pod.clone()).await;

@@ -1,5 +1,6 @@
 //! A cluster with one real node, for one test.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -192,6 +193,17 @@ impl Machine {
             .iter()
             .map(|event| format!("{}: {}", text(&event.reason), text(&event.message)))
             .collect()
+    }
+
+    /// What an Event of a Pod says to programs, once there is one for this reason.
+    pub(crate) async fn annotations(&self, name: &str, reason: &str) -> BTreeMap<String, String> {
+        let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
+        let find = async || {
+            let events = self.api::<Event>().list(&about).await.expect("the server answers");
+            events.items.into_iter().find(|event| event.reason.as_deref() == Some(reason))
+        };
+        self.until_true(&format!("{name} has {reason}"), async || find().await.is_some()).await;
+        find().await.and_then(|event| event.metadata.annotations).unwrap_or_default()
     }
 
     pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) {

@@ -27,6 +27,14 @@ async fn resize(cluster: &Cluster, name: &str, cpu: &str, memory: &str) -> Resul
     client.of_kind(&Kind::<Pod>::of()).patch_subresource("resize", name, &patch).await
 }
 
+/// The same of a container of another image.
+async fn ask(cluster: &Cluster, name: &str, cpu: &str) -> Result<Pod> {
+    let main = json!({"name": "main", "resources": container(cpu, "64Mi")["resources"]});
+    let patch = Patch::Strategic(json!({"spec": {"containers": [main]}}));
+    let client = cluster.client();
+    client.of_kind(&Kind::<Pod>::of()).patch_subresource("resize", name, &patch).await
+}
+
 async fn start(cluster: &Cluster, name: &str, cpu: &str) -> Result<()> {
     let containers = json!([container(cpu, "64Mi")]);
     cluster.client().create(&pod(name, &json!({"containers": containers}))).await?;
@@ -178,6 +186,37 @@ async fn who_gives_back_makes_room_and_who_wants_less_waits_no_more(
     resize(&cluster, "web", "4", "64Mi").await?;
     let pod = until(&cluster, "web", |pod: &Pod| !waits(pod)).await?;
     assert_eq!(cpu_of(&pod), ["4", "4", "4"]);
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn a_resize_that_is_asked_for_before_a_container_exists_needs_room_too(
+    cluster: Cluster,
+) -> Result<()> {
+    start(&cluster, "other", "5").await?;
+    let mut main = container("1", "64Mi");
+    main["image"] = json!("steersman.dev/unpullable");
+    cluster.client().create(&pod("web", &json!({"containers": [main]}))).await?;
+    let waits = |pod: &Pod| {
+        let status = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let main = status.and_then(|all| all.first()).and_then(|main| main.state.as_ref());
+        main.is_some_and(|state| state.waiting.is_some())
+    };
+    cluster.eventually("web", waits).await?;
+    ask(&cluster, "web", "4").await?;
+    let pending = |pod: &Pod| condition(pod, "PodResizePending").is_some();
+    let pod = until(&cluster, "web", pending).await?;
+    let pending_ = condition(&pod, "PodResizePending").unwrap();
+    let why = "Node didn't have enough resource: cpu, requested: 4000, used: 5000, capacity: 8000";
+    assert_eq!(
+        (pending_.reason.as_deref(), pending_.message.as_deref()),
+        (Some("Deferred"), Some(why))
+    );
+    ask(&cluster, "web", "2").await?;
+    cluster.eventually("web", |pod: &Pod| !pending(pod)).await?;
+    let events = told(&cluster, "Pod").await?;
+    let of = |event: &&String| event.starts_with("kubelet Normal ResizeStarted:");
+    assert_eq!(events.iter().filter(of).count(), 1, "{events:#?}");
     Ok(())
 }
 

@@ -140,6 +140,26 @@ impl Cri {
         gone_is_done(answer.map(drop))
     }
 
+    /// Tells what the containers of a sandbox have together from now on. Older runtimes do not want to
+    /// know, which is no reason not to give it to them.
+    pub(crate) async fn update_sandbox(
+        &self,
+        id: &str,
+        resources: c::LinuxContainerResources,
+    ) -> Result<(), CriError> {
+        let request = c::UpdatePodSandboxResourcesRequest {
+            pod_sandbox_id: id.to_owned(),
+            overhead: None,
+            resources: Some(resources),
+        };
+        let answer: Result<c::UpdatePodSandboxResourcesResponse, _> =
+            self.call(runtime!("UpdatePodSandboxResources", LATER), request).await;
+        match answer {
+            Err(error) if error.is_unimplemented() => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
     /// Removes a sandbox with all its containers.
     pub(crate) async fn remove_sandbox(&self, id: &str) -> Result<(), CriError> {
         let request = s::RemovePodSandboxRequest { pod_sandbox_id: id.to_owned() };
@@ -377,9 +397,10 @@ impl Cri {
     }
 
     fn failure(&self, status: &Status, method: &'static str, within: Duration) -> CriError {
+        // What the runtime itself answers has no other cause: this is about the connection. What was
+        // asked may be done or not.
         let mut source = std::error::Error::source(status);
-        let transport = source.is_some_and(<dyn std::error::Error>::is::<tonic::transport::Error>);
-        if transport && status.code() == Code::Unavailable {
+        if source.is_some() {
             let mut why = status.message().to_owned();
             while let Some(cause) = source {
                 why = cause.to_string();

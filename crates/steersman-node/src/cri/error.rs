@@ -8,7 +8,7 @@ use tonic::Code;
 /// Why a container runtime has not done what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CriError {
-    /// Nobody listens at the socket.
+    /// Nobody listens at the socket, or not until the end.
     #[error(
         "no container runtime at {}: install one (`apt-get install containerd runc \
          containernetworking-plugins`) and start it (`containerd`), or name its socket ({why})",
@@ -50,11 +50,35 @@ impl CriError {
         matches!(self, Self::Refused { code: Code::NotFound, .. })
     }
 
+    /// Whether the runtime does not know what it was asked. containerd 2.2 says so of some calls with
+    /// another code.
+    pub(crate) fn is_unimplemented(&self) -> bool {
+        match self {
+            Self::Refused { code: Code::Unimplemented, .. } => true,
+            Self::Refused { code: Code::Unknown, message } => message.contains("not implemented"),
+            _ => false,
+        }
+    }
+
     /// What the runtime said, without how it was transported.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Refused { message, .. } => message.clone(),
             other => other.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_runtime_does_not_know_is_told_from_what_it_refuses() {
+        let refused = |code, message: &str| CriError::Refused { code, message: message.into() };
+        assert!(refused(Code::Unimplemented, "unknown method").is_unimplemented());
+        assert!(refused(Code::Unknown, "not implemented yet").is_unimplemented());
+        assert!(!refused(Code::Unknown, "no such cgroup").is_unimplemented());
+        assert!(!refused(Code::Internal, "not implemented").is_unimplemented());
     }
 }

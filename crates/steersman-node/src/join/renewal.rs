@@ -47,7 +47,7 @@ impl Membership {
         let place = Place::new(directory);
         let Some(certificate) = place.certificate(node)? else { return Ok(None) };
         let Some(mut known) = place.cluster()? else { return Ok(None) };
-        if certificate.until <= clock::now() {
+        if certificate.until <= clock::of_system() {
             tracing::warn!(until = %certificate.until, "the certificate of this node has ended");
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl Membership {
         let mut failed = AGAIN;
         let mut due = renewal(&self.certificate, rand::random_range(0.0..1.0));
         loop {
-            let left = due.duration_since(clock::now());
+            let left = due.duration_since(clock::of_system());
             if let Ok(left) = Duration::try_from(left)
                 && !left.is_zero()
             {

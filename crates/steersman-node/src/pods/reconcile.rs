@@ -56,9 +56,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
         Self {
             machines,
             addresses: Arc::new(Addresses::default()),
+            allocations: Arc::new(Allocations::kept_in(runtime.ledger())),
             runtime: Arc::new(runtime),
             memory: Arc::new(Memory::default()),
-            allocations: Arc::new(Allocations::default()),
         }
     }
 
@@ -101,6 +101,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.end(pod, &End::DeadlineExceeded, &teller, ctx).await;
         }
+        self.allocations.admit(pod);
         self.allocate(pod, machine, &teller, ctx)?;
         let allocated = self.allocations.of(pod).allocated;
         let given_pod = allocated.applied(pod);

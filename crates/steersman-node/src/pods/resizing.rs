@@ -13,7 +13,7 @@ use super::reconcile::PodWorker;
 use super::resize::{Progress, is_in_progress};
 use super::status;
 use crate::registration::Machine;
-use crate::runtime::{Change, ContainerRuntime};
+use crate::runtime::{Change, ContainerRuntime, State};
 
 /// Finds Pods by their node.
 const BY_NODE: &str = "resized-on-node";
@@ -96,6 +96,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
 
     /// Notes whether what a Pod was given has come to its containers, which its spec says here.
     pub(super) fn progress(&self, pod: &Pod, observed: &mut Observed, teller: &Teller<'_>) {
+        self.run_on(pod, observed);
         let in_progress = is_in_progress(pod, &observed.now, &observed.sizes);
         if in_progress == observed.sizes.progress.is_some() {
             return;
@@ -114,6 +115,24 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if let Some(Progress { generation, .. }) = completed {
             teller.resize_completed(pod, generation);
         }
+    }
+
+    /// Forgets that containers were to be stopped for other resources that run on after all: somebody
+    /// has taken the resize back before. When they end, they end by themselves.
+    fn run_on(&self, pod: &Pod, observed: &mut Observed) {
+        let runs_on = |(name, attempt): (&String, &i32)| {
+            let found = observed.of(name).filter(|found| found.attempt == *attempt);
+            let on = found.filter(|it| matches!(it.state, State::Running { stopping: false, .. }));
+            on.map(|_| name.clone())
+        };
+        let names: Vec<String> = observed.sizes.restarting.iter().filter_map(runs_on).collect();
+        if names.is_empty() {
+            return;
+        }
+        self.allocations.change(pod, |sizes| {
+            sizes.restarting.retain(|name, _| !names.contains(name));
+            observed.sizes = sizes.clone();
+        });
     }
 }
 

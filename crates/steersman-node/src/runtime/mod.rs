@@ -7,7 +7,9 @@
 pub(crate) mod real;
 mod simulated;
 
+use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
@@ -249,8 +251,20 @@ pub(crate) struct Evicted {
     pub(crate) disrupted: bool,
 }
 
+/// Keeps something about each Pod where the next agent of its machine finds it.
+pub(crate) trait Ledger: fmt::Debug + Send + Sync {
+    fn read(&self, uid: &str) -> Option<String>;
+
+    fn write(&self, uid: &str, text: &str);
+
+    fn erase(&self, uid: &str);
+}
+
 /// Runs containers.
 pub(crate) trait ContainerRuntime: Send + Sync + 'static {
+    /// What its machine remembers of Pods, if its containers go on without an agent.
+    fn ledger(&self) -> Option<Arc<dyn Ledger>>;
+
     /// Why it does not take a Pod, if so.
     fn refuses(&self, pod: &Pod) -> Option<Rejection>;
 

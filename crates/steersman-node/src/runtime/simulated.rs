@@ -6,7 +6,7 @@
 //! changes nothing but fractions of a second.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, stream};
@@ -15,8 +15,8 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use steersman::{Client, ObjectKey, Result};
 
 use super::{
-    Change, Container, ContainerRuntime, Evicted, Observation, Outcome, Resized, Sandbox, Start,
-    StartError, State,
+    Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Sandbox,
+    Start, StartError, State,
 };
 use crate::addresses::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
@@ -129,6 +129,10 @@ impl Simulated {
 }
 
 impl ContainerRuntime for Simulated {
+    fn ledger(&self) -> Option<Arc<dyn Ledger>> {
+        None
+    }
+
     fn refuses(&self, _: &Pod) -> Option<Rejection> {
         None
     }

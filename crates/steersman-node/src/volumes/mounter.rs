@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::system::{answered, bytes};
@@ -67,15 +69,9 @@ impl Mounter for LinuxMounter {
                     .and_then(|()| rustix::mount::mount_remount(bytes(target), again, c""))
             }
             NewMount::ReadOnly { kind, source, options, target } => {
-                let (source, kind, options) =
-                    (text(source.clone())?, text(kind.clone())?, text(options.clone())?);
-                if options.as_bytes().len() >= OPTIONS_MAX {
-                    let why = format!(
-                        "an image of too many layers: {} bytes of options",
-                        options.as_bytes().len()
-                    );
-                    return Err(io::Error::other(why));
-                }
+                let (source, kind) = (text(source.clone())?, text(kind.clone())?);
+                let Fitting { options, directory: _open } = Fitting::of(options)?;
+                let options = text(options)?;
                 let read_only = MountFlags::RDONLY;
                 rustix::mount::mount(&*source, bytes(target), &*kind, read_only, options.as_c_str())
             }
@@ -96,6 +92,49 @@ impl Mounter for LinuxMounter {
         let below = mount_points(&mounts).into_iter().filter(|path| path.starts_with(&directory));
         Ok(below.rev().collect())
     }
+}
+
+/// Options that the kernel takes, however many layers they name.
+struct Fitting {
+    options: String,
+    /// The directory that they name by its descriptor, which has to be open meanwhile.
+    directory: Option<OwnedFd>,
+}
+
+impl Fitting {
+    /// The same options. If they are too long, the directory that all layers are in is named by its
+    /// descriptor.
+    fn of(options: &str) -> io::Result<Self> {
+        if options.len() < OPTIONS_MAX {
+            return Ok(Self { options: options.to_owned(), directory: None });
+        }
+        let Some(common) = common_directory(options) else { return Err(too_long(options)) };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = answered(rustix::fs::open(common, flags, Mode::empty()))?;
+        let short = format!("/proc/self/fd/{}/", directory.as_raw_fd());
+        let options = options.replace(common, &short);
+        if options.len() >= OPTIONS_MAX {
+            return Err(too_long(&options));
+        }
+        Ok(Self { options, directory: Some(directory) })
+    }
+}
+
+/// The directory that all layers are below, with the slash at its end.
+fn common_directory(options: &str) -> Option<&str> {
+    let layers = options.split(',').find_map(|option| option.strip_prefix("lowerdir="))?;
+    let mut layers = layers.split(':');
+    let first = layers.next()?;
+    let common = layers.fold(first.len(), |length, layer| {
+        let same = first.bytes().zip(layer.bytes()).take_while(|(one, other)| one == other);
+        length.min(same.count())
+    });
+    let end = first.get(..common)?.rfind('/')?;
+    Some(&first[..=end]).filter(|directory| directory.len() > 1)
+}
+
+fn too_long(options: &str) -> io::Error {
+    io::Error::other(format!("an image of too many layers: {} bytes of options", options.len()))
 }
 
 fn text(text: String) -> io::Result<CString> {
@@ -140,6 +179,33 @@ mod tests {
                     40 22 0:30 / /a\\040b/c\\134d rw shared:1 master:2 - tmpfs tmpfs rw\n";
         let found = mount_points(text);
         assert_eq!(found, [PathBuf::from("/"), PathBuf::from("/a b/c\\d")]);
+    }
+
+    #[test]
+    fn many_layers_are_named_below_one_directory() {
+        let here = std::env::temp_dir();
+        let layers = |count: usize| {
+            let layer = |number| format!("{}/a-long-name-of-layers/{number}/fs", here.display());
+            let layers: Vec<String> = (0..count).map(layer).collect();
+            format!("index=off,lowerdir={}", layers.join(":"))
+        };
+        let few = layers(3);
+        assert_eq!(Fitting::of(&few).unwrap().options, few);
+        let below = here.join("a-long-name-of-layers");
+        let common = format!("{}/", below.display());
+        assert_eq!(common_directory(&few), Some(common.as_str()));
+        assert_eq!(common_directory("lowerdir=/a/1:/a/12"), Some("/a/"));
+        for nothing in ["lowerdir=/a:/b", "lowerdir=a", "index=off"] {
+            assert_eq!(common_directory(nothing), None, "{nothing}");
+        }
+        std::fs::create_dir_all(&below).unwrap();
+        let many = Fitting::of(&layers(150)).unwrap();
+        let number = many.directory.as_ref().unwrap().as_raw_fd();
+        let begins = format!("index=off,lowerdir=/proc/self/fd/{number}/0/fs:/proc/self/fd/");
+        assert!(many.options.starts_with(&begins), "{}", many.options);
+        assert!(many.options.len() < OPTIONS_MAX);
+        assert!(Fitting::of(&layers(500)).is_err());
+        std::fs::remove_dir(&below).unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The server refuses an event whose texts are too long, empty or of the wrong letters. Here they
 //! are made to fit, since an event that is cut short says more than one that was refused.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::events::v1::Event;
@@ -60,6 +61,7 @@ pub(super) struct Identity {
     pub(super) related: Option<Reference>,
     /// `None` if the series speaks for events with many notes.
     pub(super) note: Option<Box<str>>,
+    annotations: BTreeMap<String, String>,
 }
 
 /// Events that agree in all of this are similar.
@@ -80,7 +82,7 @@ pub(super) struct Subject {
 
 impl Identity {
     pub(super) fn new(reporter: Reporter, regarding: Reference, event: NewEvent) -> Self {
-        let NewEvent { event_type, reason, action, note, related } = event;
+        let NewEvent { event_type, reason, action, note, related, annotations } = event;
         let group = Group {
             subject: Subject { reporter, regarding },
             event_type,
@@ -88,12 +90,13 @@ impl Identity {
             action: one_of(&action, &reason),
         };
         let note = if note.len() > NOTE_MAX { cut(&note, NOTE_MAX).into() } else { note.into() };
-        Self { group, related, note: Some(note) }
+        Self { group, related, note: Some(note), annotations }
     }
 
     /// The series that speaks for all events similar to this one.
     pub(super) fn combined(&self) -> Self {
-        Self { group: self.group.clone(), related: None, note: None }
+        let annotations = BTreeMap::new();
+        Self { group: self.group.clone(), related: None, note: None, annotations }
     }
 
     /// An event as it is created. `note` is that of its first occurrence.
@@ -107,6 +110,7 @@ impl Identity {
             metadata: ObjectMeta {
                 name: Some(event_name(regarding.name(), random::next_u64())),
                 namespace: Some(regarding.namespace_of_events().to_owned()),
+                annotations: Some(self.annotations.clone()).filter(|all| !all.is_empty()),
                 ..ObjectMeta::default()
             },
             type_: Some(self.group.event_type.as_str().to_owned()),
@@ -221,6 +225,17 @@ mod tests {
         assert_eq!(&*kubelet.instance("node-1").controller, "kubelet");
         assert_eq!(kubelet.instance("").instance, kubelet.instance);
         assert_eq!(kubelet.instance(&"n".repeat(200)).instance.len(), 128);
+    }
+
+    #[test]
+    fn what_programs_are_to_read_is_annotated_unless_it_is_said_of_many() {
+        let object = Reference::of(&ConfigMap::default());
+        let event = NewEvent::warning("Evicted").annotation("starved_resource", "memory");
+        let identity = Identity::new(Reporter::new("c"), object, event);
+        let time = crate::clock::now_micro_time();
+        let annotations = identity.to_event("n", &time).metadata.annotations.unwrap();
+        assert_eq!(annotations["starved_resource"], "memory");
+        assert_eq!(identity.combined().to_event("n", &time).metadata.annotations, None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An event as its author gives it, before it is known by whom and how often.
 
+use std::collections::BTreeMap;
+
 use super::{EventType, Reference};
 
 /// Something that happened to an object, under the names that the fields of an `Event` have.
@@ -19,6 +21,7 @@ pub struct NewEvent {
     pub(super) action: String,
     pub(super) note: String,
     pub(super) related: Option<Reference>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 impl NewEvent {
@@ -33,7 +36,8 @@ impl NewEvent {
     }
 
     fn new(event_type: EventType, reason: String) -> Self {
-        Self { event_type, reason, action: String::new(), note: String::new(), related: None }
+        let (action, note) = (String::new(), String::new());
+        Self { event_type, reason, action, note, related: None, annotations: BTreeMap::new() }
     }
 
     /// What was done or tried, in one word; otherwise the reason stands for it.
@@ -45,6 +49,12 @@ impl NewEvent {
     /// What people are to read.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
+        self
+    }
+
+    /// Something that programs are to read, as an annotation of the `Event`.
+    pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.annotations.insert(key.into(), value.into());
         self
     }
 

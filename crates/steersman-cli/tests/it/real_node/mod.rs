@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, interval};
 
 use crate::containerd::{self, Room};
-use crate::program::{PATIENCE, Program, steersman};
+use crate::program::{PATIENCE, Program, steersman, steersman_node};
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,6 +29,11 @@ struct Agent {
 impl Agent {
     fn start(room: &Room, arguments: &[&str]) -> Self {
         Self::spawn(steersman(&["node"]), room, arguments)
+    }
+
+    /// The same by the program that is nothing but a node.
+    fn start_alone(room: &Room, arguments: &[&str]) -> Self {
+        Self::spawn(steersman_node(), room, arguments)
     }
 
     /// The same by a command that has no arguments of its own any more.

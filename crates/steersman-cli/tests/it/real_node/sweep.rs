@@ -131,8 +131,7 @@ impl Kind {
         let first = main.restart_count == 0;
         match self {
             Self::Serves | Self::HasVolumes => {
-                let right = first || before.is_some_and(|ended| is_lost(ended) || is_killed(ended));
-                phase == "Running" && main.ready && right
+                phase == "Running" && main.ready && (first || before.is_some_and(is_lost))
             }
             Self::Succeeds | Self::Fails if ended.is_some_and(is_lost) => {
                 phase == "Failed" && first
@@ -151,12 +150,6 @@ impl Kind {
 /// Whether nobody knows how a container ended.
 fn is_lost(ended: &ContainerStateTerminated) -> bool {
     matches!(ended.reason.as_deref(), Some("Unknown" | "ContainerStatusUnknown"))
-}
-
-/// Whether a container was killed, as containerd does in the midst of a start when who asked for it
-/// has died. Only where such a one is started again is that as it should be.
-fn is_killed(ended: &ContainerStateTerminated) -> bool {
-    ended.exit_code == 137
 }
 
 /// A Pod of the sweep.
@@ -210,7 +203,7 @@ async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() 
     let program = Program::up(&["--nodes", "0"]);
     let room = Room::of(containerd::shared(), "swept");
     let kubeconfig = program.directory.join("kubeconfig").display().to_string();
-    let start = || Agent::start(&room, &["--kubeconfig", &kubeconfig]);
+    let start = || Agent::start_alone(&room, &["--kubeconfig", &kubeconfig]);
     let mut agent = start();
     until_node_is_ready(&program, "swept").await;
     let client = program.kube().await;

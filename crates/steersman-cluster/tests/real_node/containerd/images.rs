@@ -17,8 +17,8 @@ pub(crate) fn archive() -> Vec<u8> {
     let layer = layer();
     let pause = vec!["/bin/tail", "-f", "/dev/null"];
     layout::archive(vec![
-        Image { name: "localhost/busybox:1", command: vec!["sh"], layer: layer.clone() },
-        Image { name: "localhost/pause:1", command: pause, layer },
+        Image { name: "localhost/busybox:1", command: vec!["sh"], layers: vec![layer.clone()] },
+        Image { name: "localhost/pause:1", command: pause, layers: vec![layer] },
     ])
 }
 
@@ -34,7 +34,20 @@ pub(crate) fn large(name: &'static str, bytes: usize) -> Vec<u8> {
     tar.add("bin/busybox", &Entry::File { mode: 0o755, content: &busybox() });
     tar.add("bin/sh", &Entry::Link("busybox"));
     tar.add("bin/sleep", &Entry::Link("busybox"));
-    layout::archive(vec![Image { name, command: vec!["sh"], layer: tar.finish() }])
+    layout::archive(vec![Image { name, command: vec!["sh"], layers: vec![tar.finish()] }])
+}
+
+/// The archive of an image of so many layers, with a file in each.
+pub(crate) fn layered(name: &'static str, count: usize) -> Vec<u8> {
+    let layer = |number: usize| {
+        let mut tar = Tar::default();
+        let content = number.to_string();
+        let file = Entry::File { mode: 0o644, content: content.as_bytes() };
+        tar.add(&format!("layer-{number}"), &file);
+        tar.finish()
+    };
+    let layers = (0..count).map(layer).collect();
+    layout::archive(vec![Image { name, command: vec!["none"], layers }])
 }
 
 /// The static busybox of this machine, under all its names.

@@ -15,8 +15,8 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) struct Image {
     pub name: &'static str,
     pub command: Vec<&'static str>,
-    /// Its only layer.
-    pub layer: Vec<u8>,
+    /// The lowest first.
+    pub layers: Vec<Vec<u8>>,
 }
 
 /// What images are made of, by digest.
@@ -50,20 +50,22 @@ pub(crate) fn archive(images: Vec<Image>) -> Vec<u8> {
 }
 
 fn add(blobs: &mut Blobs, image: Image) -> Value {
-    let layer = blobs.add(LAYER, image.layer);
+    let layers: Vec<Value> =
+        image.layers.into_iter().map(|layer| blobs.add(LAYER, layer)).collect();
+    let digests: Vec<&Value> = layers.iter().map(|layer| &layer["digest"]).collect();
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config = json!({
         "architecture": architecture,
         "os": "linux",
         "config": {"Cmd": image.command, "Env": ["PATH=/bin"]},
-        "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
+        "rootfs": {"type": "layers", "diff_ids": digests},
     });
     let config = blobs.add(CONFIG, config.to_string().into_bytes());
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": config,
-        "layers": [layer],
+        "layers": layers,
     });
     let mut manifest = blobs.add(MANIFEST, manifest.to_string().into_bytes());
     manifest["annotations"] = json!({"io.containerd.image.name": image.name});

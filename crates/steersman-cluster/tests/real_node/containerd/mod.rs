@@ -15,14 +15,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 pub(crate) use room::Room;
+use serde_json::{Value, json};
 
 /// What the tests need on the path, and the package that it is in.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 6] = [
     ("containerd", "containerd"),
     ("ctr", "containerd"),
     ("runc", "runc"),
     ("busybox", "busybox-static"),
     ("ip", "iproute2"),
+    ("iptables", "iptables"),
 ];
 /// Where Debian has the plug-ins of networks.
 const PLUGINS: &str = "/usr/lib/cni";
@@ -47,7 +49,14 @@ pub(crate) fn shared() -> &'static Containerd {
 /// One for a test that would take the images of the others away, with a disk of so many bytes.
 pub(crate) fn with_disk(bytes: u64) -> &'static Containerd {
     static SMALL: OnceLock<Containerd> = OnceLock::new();
-    SMALL.get_or_init(|| Containerd::start(Like { number: 9, disk: Some(bytes), netns: None }))
+    SMALL
+        .get_or_init(|| Containerd::start(Like { number: 9, disk: Some(bytes), ..Like::default() }))
+}
+
+/// One for a test that wants ports of the machine to lead to Pods: that takes each Pod some time.
+pub(crate) fn with_host_ports() -> &'static Containerd {
+    static MAPPED: OnceLock<Containerd> = OnceLock::new();
+    MAPPED.get_or_init(|| Containerd::start(Like { number: 8, ports: true, ..Like::default() }))
 }
 
 /// What is particular about one of them.
@@ -59,6 +68,8 @@ struct Like<'a> {
     disk: Option<u64>,
     /// The network namespace that it is in.
     netns: Option<&'a str>,
+    /// Whether ports of the machine lead to Pods.
+    ports: bool,
 }
 
 impl Containerd {
@@ -69,7 +80,7 @@ impl Containerd {
         Box::leak(Box::new(Self::start(Like { number, netns, ..Like::default() })))
     }
 
-    fn start(Like { number, disk, netns }: Like<'_>) -> Self {
+    fn start(Like { number, disk, netns, ports }: Like<'_>) -> Self {
         check();
         let pid = std::process::id();
         let suffix = if number == 0 { String::new() } else { format!("-{number}") };
@@ -85,7 +96,7 @@ impl Containerd {
             fs::write(directory.join(file), text).expect("a file of our own");
         };
         write("config.toml", configuration(&directory));
-        write("cni/10-bridge.conflist", network(&directory, &name, &subnet(number)));
+        write("cni/10-bridge.conflist", network(&directory, &name, &subnet(number), ports));
         write("parent.sh", include_str!("parent.sh").to_owned());
         let script = Command::new("sh")
             .arg(directory.join("parent.sh"))
@@ -177,8 +188,17 @@ pub(crate) const DISK: &str = "steersman-tests";
 
 /// Mounts a disk in memory.
 pub(crate) fn mount_memory(directory: &Path, bytes: u64) {
+    mount(directory, &format!("size={bytes}"));
+}
+
+/// Mounts a disk in memory that has room for so many files.
+pub(crate) fn mount_for_files(directory: &Path, files: u64) {
+    mount(directory, &format!("size=64m,nr_inodes={files}"));
+}
+
+fn mount(directory: &Path, options: &str) {
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), DISK])
+        .args(["-t", "tmpfs", "-o", options, DISK])
         .arg(directory)
         .status()
         .expect("mount");
@@ -241,22 +261,20 @@ pub(crate) fn subnet(number: u32) -> String {
 }
 
 /// A bridge of our own.
-fn network(directory: &Path, name: &str, subnet: &str) -> String {
+fn network(directory: &Path, name: &str, subnet: &str, ports: bool) -> String {
     let state = directory.join("addresses");
-    serde_json::json!({
-        "cniVersion": "0.4.0",
-        "name": name,
-        "plugins": [{
-            "type": "bridge",
-            "bridge": name,
-            "isGateway": true,
-            "ipam": {
-                "type": "host-local",
-                "dataDir": state,
-                "ranges": [[{"subnet": subnet}]],
-                "routes": [{"dst": "0.0.0.0/0"}],
-            },
-        }],
-    })
-    .to_string()
+    let bridge = json!({
+        "type": "bridge",
+        "bridge": name,
+        "isGateway": true,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": state,
+            "ranges": [[{"subnet": subnet}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    });
+    let mapping = json!({"type": "portmap", "capabilities": {"portMappings": true}, "snat": true});
+    let plugins: Vec<Value> = [bridge].into_iter().chain(ports.then_some(mapping)).collect();
+    json!({"cniVersion": "0.4.0", "name": name, "plugins": plugins}).to_string()
 }

@@ -36,6 +36,14 @@ for network in $networks; do
     rm -f "$network"
 done
 $inside ip link delete "$name" 2>/dev/null
+# Ports of the machine that led to Pods.
+mapped=$(iptables -t nat -n --line-numbers -L CNI-HOSTPORT-DNAT 2>/dev/null | grep "name: \"$name\"")
+for number in $(echo "$mapped" | cut -d ' ' -f 1 | sort -rn); do
+    iptables -t nat -D CNI-HOSTPORT-DNAT "$number"
+done
+for chain in $(echo "$mapped" | grep -o 'CNI-DN-[0-9a-f]*'); do
+    iptables -t nat -F "$chain" && iptables -t nat -X "$chain"
+done
 grep -o " $directory/[^ ]*" /proc/self/mounts | sort -r | while read -r mount; do
     umount -l "$mount" 2>/dev/null
 done

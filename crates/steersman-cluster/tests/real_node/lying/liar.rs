@@ -1,6 +1,7 @@
 //! A container runtime that has no containers, and does not always tell the truth.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -13,10 +14,15 @@ use super::wire::container as c;
 use super::wire::image as i;
 use super::wire::sandbox as s;
 use super::wire::{
-    RuntimeCondition, RuntimeStatus, StatusRequest, StatusResponse, VersionRequest, VersionResponse,
+    RuntimeCondition, RuntimeStatus, StatusRequest, StatusResponse, UInt64Value, VersionRequest,
+    VersionResponse,
 };
 
 const NOT_FOUND: u32 = 5;
+/// In nanoseconds.
+const HOUR: i64 = 3_600_000_000_000;
+/// The code of what is killed.
+const KILLED: i32 = 137;
 
 /// How it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +46,20 @@ pub(crate) enum Manner {
     Absurd,
     /// What it lists is that of others, too.
     Confuses,
+    /// What it is told to start it kills, and does not say so.
+    KillsStarts,
+    /// It never has made a container.
+    NeverCreates,
 }
 
 /// A runtime.
 pub(crate) struct Liar {
     manner: Mutex<Manner>,
     state: Mutex<State>,
+    /// By how much its clock is ahead of the agent's, in nanoseconds.
+    ahead: Mutex<i64>,
+    /// Where its images are, if it says so.
+    images: Mutex<Option<PathBuf>>,
 }
 
 /// What it says that there is.
@@ -65,7 +79,61 @@ impl State {
 
 impl Liar {
     pub(super) fn new() -> Self {
-        Self { manner: Mutex::new(Manner::Honest), state: Mutex::default() }
+        Self {
+            manner: Mutex::new(Manner::Honest),
+            state: Mutex::default(),
+            ahead: Mutex::default(),
+            images: Mutex::default(),
+        }
+    }
+
+    /// Sets the clock of its machine, by so many hours.
+    pub(super) fn set_clock(&self, hours: i64) {
+        *self.ahead.lock().expect("nobody panics with it") = hours * HOUR;
+    }
+
+    /// Keeps its images, and what containers write, on the disk of a directory.
+    pub(super) fn keep_images(&self, directory: PathBuf) {
+        *self.images.lock().expect("nobody panics with it") = Some(directory);
+    }
+
+    /// Lets the container of this name that runs end badly.
+    pub(super) fn crash(&self, name: &str) {
+        self.end(name, 1);
+    }
+
+    /// Lets it end well.
+    pub(super) fn succeed(&self, name: &str) {
+        self.end(name, 0);
+    }
+
+    fn end(&self, name: &str, code: i32) {
+        let now = self.now();
+        let running = i32::from(c::ContainerState::Running);
+        let mut state = self.state();
+        let is_it = |one: &&mut (c::Container, c::ContainerStatus)| {
+            one.0.state == running && one.0.metadata.as_ref().is_some_and(|it| it.name == name)
+        };
+        let found = state.containers.values_mut().find(is_it).expect("it runs");
+        exit(found, code, now);
+    }
+
+    /// How many containers run.
+    pub(super) fn running(&self) -> usize {
+        let running = i32::from(c::ContainerState::Running);
+        self.state().containers.values().filter(|one| one.0.state == running).count()
+    }
+
+    /// How many containers have been killed.
+    pub(super) fn killed(&self) -> usize {
+        let state = self.state();
+        state.containers.values().filter(|(_, status)| status.exit_code == KILLED).count()
+    }
+
+    /// What time it is for it.
+    fn now(&self) -> i64 {
+        let ahead = *self.ahead.lock().expect("nobody panics with it");
+        i64::try_from(clock::now().as_nanosecond()).expect("a year that there is") + ahead
     }
 
     pub(super) fn behave(&self, manner: Manner) {
@@ -98,9 +166,24 @@ impl Liar {
             Manner::Silent => std::future::pending().await,
             Manner::Refuses(code) => return Err((code, "no".to_owned())),
             Manner::Babbles => return Ok(vec![0xff; 9]),
+            Manner::NeverCreates if method == "CreateContainer" => std::future::pending().await,
             _ => {}
         }
-        self.do_it(method, message, manner)
+        let answer = self.do_it(method, message, manner);
+        if manner == Manner::KillsStarts && method == "StartContainer" {
+            self.kill();
+            std::future::pending().await
+        }
+        answer
+    }
+
+    /// Kills what runs.
+    fn kill(&self) {
+        let now = self.now();
+        let running = i32::from(c::ContainerState::Running);
+        let mut state = self.state();
+        let started = state.containers.values_mut().filter(|one| one.0.state == running);
+        started.for_each(|one| exit(one, KILLED, now));
     }
 
     fn do_it(&self, method: &str, message: &[u8], manner: Manner) -> Result<Vec<u8>, Refusal> {
@@ -118,6 +201,11 @@ impl Liar {
             "RemoveContainer" => call(message, |it| Ok(self.remove(&it))),
             "ListContainers" => call(message, |it| Ok(self.containers(&it, manner))),
             "ContainerStatus" => call(message, |it| self.container_status(&it, manner)),
+            "ExecSync" => call(message, |_: c::ExecSyncRequest| Ok(c::ExecSyncResponse::default())),
+            "ImageFsInfo" => call(message, |_: i::ImageFsInfoRequest| self.image_disk()),
+            "ListContainerStats" => {
+                call(message, |_: c::ListContainerStatsRequest| Ok(self.stats()))
+            }
             "ListImages" => {
                 let images = i::ListImagesResponse { images: vec![image()] };
                 call(message, |_: i::ListImagesRequest| Ok(images))
@@ -131,6 +219,7 @@ impl Liar {
     }
 
     fn run_sandbox(&self, asked: s::RunPodSandboxRequest) -> s::RunPodSandboxResponse {
+        let created_at = self.now();
         let mut state = self.state();
         let id = state.id("sandbox");
         let config = asked.config.unwrap_or_default();
@@ -138,7 +227,7 @@ impl Liar {
             id: id.clone(),
             metadata: config.metadata,
             state: s::PodSandboxState::Ready.into(),
-            created_at: now(),
+            created_at,
             labels: config.labels,
         };
         state.sandboxes.insert(id.clone(), sandbox);
@@ -146,13 +235,14 @@ impl Liar {
     }
 
     fn stop_sandbox(&self, asked: &s::StopPodSandboxRequest) -> s::StopPodSandboxResponse {
+        let now = self.now();
         let mut state = self.state();
         if let Some(sandbox) = state.sandboxes.get_mut(&asked.pod_sandbox_id) {
             sandbox.state = s::PodSandboxState::NotReady.into();
         }
         let inside =
             state.containers.values_mut().filter(|it| it.0.pod_sandbox_id == asked.pod_sandbox_id);
-        inside.for_each(exit);
+        inside.for_each(|one| exit(one, KILLED, now));
         s::StopPodSandboxResponse {}
     }
 
@@ -216,6 +306,7 @@ impl Liar {
         &self,
         asked: c::CreateContainerRequest,
     ) -> Result<c::CreateContainerResponse, Refusal> {
+        let created_at = self.now();
         let mut state = self.state();
         if !state.sandboxes.contains_key(&asked.pod_sandbox_id) {
             return Err(unknown(&asked.pod_sandbox_id));
@@ -230,7 +321,7 @@ impl Liar {
             image: config.image.clone(),
             image_ref: "sha256:1".into(),
             state: created,
-            created_at: now(),
+            created_at,
             labels: config.labels,
             annotations: config.annotations.clone(),
         };
@@ -238,7 +329,7 @@ impl Liar {
             id: id.clone(),
             metadata: config.metadata,
             state: created,
-            created_at: now(),
+            created_at,
             image: config.image,
             image_ref: "sha256:1".into(),
             annotations: config.annotations,
@@ -252,16 +343,20 @@ impl Liar {
         &self,
         asked: &c::StartContainerRequest,
     ) -> Result<c::StartContainerResponse, Refusal> {
+        let now = self.now();
         let mut state = self.state();
         let found = state.containers.get_mut(&asked.container_id);
         let (container, status) = found.ok_or_else(|| unknown(&asked.container_id))?;
         container.state = c::ContainerState::Running.into();
-        (status.state, status.started_at) = (container.state, now());
+        (status.state, status.started_at) = (container.state, now);
         Ok(c::StartContainerResponse {})
     }
 
     fn stop(&self, asked: &c::StopContainerRequest) -> c::StopContainerResponse {
-        self.state().containers.get_mut(&asked.container_id).into_iter().for_each(exit);
+        let now = self.now();
+        if let Some(found) = self.state().containers.get_mut(&asked.container_id) {
+            exit(found, 0, now);
+        }
         c::StopContainerResponse {}
     }
 
@@ -300,6 +395,37 @@ impl Liar {
         c::ListContainersResponse { containers }
     }
 
+    fn image_disk(&self) -> Result<i::ImageFsInfoResponse, Refusal> {
+        let directory = self.images.lock().expect("nobody panics with it").clone();
+        let directory = directory.ok_or_else(|| (12, "not on this machine".to_owned()))?;
+        let mountpoint = directory.display().to_string();
+        let fs_id = Some(i::FilesystemIdentifier { mountpoint });
+        let disk = i::FilesystemUsage { fs_id, ..i::FilesystemUsage::default() };
+        Ok(i::ImageFsInfoResponse { image_filesystems: vec![disk], ..Default::default() })
+    }
+
+    /// What containers use: so many bytes of the disk as their names have letters, in KiB.
+    fn stats(&self) -> c::ListContainerStatsResponse {
+        let stats = |(container, _): &(c::Container, c::ContainerStatus)| {
+            let letters = container.metadata.as_ref().map_or(0, |metadata| metadata.name.len());
+            let bytes = Some(UInt64Value { value: (letters as u64) << 10 });
+            let attributes = c::ContainerAttributes {
+                id: container.id.clone(),
+                labels: container.labels.clone(),
+            };
+            c::ContainerStats {
+                attributes: Some(attributes),
+                memory: None,
+                writable_layer: Some(i::FilesystemUsage {
+                    used_bytes: bytes,
+                    ..i::FilesystemUsage::default()
+                }),
+            }
+        };
+        let stats = self.state().containers.values().map(stats).collect();
+        c::ListContainerStatsResponse { stats }
+    }
+
     fn container_status(
         &self,
         asked: &c::ContainerStatusRequest,
@@ -322,13 +448,9 @@ fn knows(manner: Manner) -> bool {
     !matches!(manner, Manner::Forgets | Manner::Vanishes)
 }
 
-fn exit((container, status): &mut (c::Container, c::ContainerStatus)) {
+fn exit((container, status): &mut (c::Container, c::ContainerStatus), code: i32, now: i64) {
     container.state = c::ContainerState::Exited.into();
-    (status.state, status.finished_at, status.exit_code) = (container.state, now(), 143);
-}
-
-fn now() -> i64 {
-    i64::try_from(clock::now().as_nanosecond()).expect("a year that there is")
+    (status.state, status.finished_at, status.exit_code) = (container.state, now, code);
 }
 
 fn unknown(id: &str) -> Refusal {

@@ -3,6 +3,9 @@
 //!
 //! On virtual time, for what takes a runtime minutes.
 
+mod clocks;
+mod cut_off;
+mod disks;
 mod grpc;
 mod liar;
 #[allow(dead_code, reason = "what the agent reads of it is more than this says")]
@@ -17,10 +20,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman::Manager;
 use steersman::manager::Running;
-use steersman_cluster::{Cluster, ContainerdNode, User};
+use steersman_cluster::{Cluster, ContainerdNode, Housekeeping, User};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval};
 
@@ -41,7 +44,8 @@ struct Scene {
     cluster: Cluster,
     client: Client,
     liar: Arc<Liar>,
-    agent: Running,
+    settings: ContainerdNode,
+    agent: Option<Running>,
     server: JoinHandle<()>,
     directory: PathBuf,
     cgroup: String,
@@ -49,6 +53,11 @@ struct Scene {
 
 impl Scene {
     async fn start(name: &str) -> Self {
+        Self::start_kept(name, |_| {}).await
+    }
+
+    /// The same, with a machine that is kept as the test says.
+    async fn start_kept(name: &str, keep: impl FnOnce(&mut Housekeeping)) -> Self {
         let directory = format!("steersman-lying-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(directory);
         std::fs::create_dir_all(&directory).expect("a directory of our own");
@@ -68,13 +77,24 @@ impl Scene {
         };
         // How full the disk of whoever runs the tests is must not matter.
         settings.housekeeping.eviction_hard.clear();
-        let user = User::known("system:node:lied-to", &["system:nodes"]);
-        let node = settings.connect().await.expect("it is honest at first");
-        let agent = node.install(Manager::new(cluster.client_as(user))).start();
+        keep(&mut settings.housekeeping);
         let client = cluster.client();
-        let scene = Self { cluster, client, liar, agent, server, directory, cgroup };
+        let agent = None;
+        let mut scene = Self { cluster, client, liar, settings, agent, server, directory, cgroup };
+        scene.start_agent().await;
         scene.until("the node is ready", async || scene.not_ready().await.is_none()).await;
         scene
+    }
+
+    async fn start_agent(&mut self) {
+        let user = User::known("system:node:lied-to", &["system:nodes"]);
+        let node = self.settings.clone().connect().await.expect("it is honest at first");
+        self.agent = Some(node.install(Manager::new(self.cluster.client_as(user))).start());
+    }
+
+    /// Ends the agent at once, in the midst of whatever it does.
+    fn kill_agent(&mut self) {
+        self.agent = None;
     }
 
     fn pods(&self) -> Api<Pod> {
@@ -82,23 +102,47 @@ impl Scene {
     }
 
     async fn run(&self, name: &str) {
+        self.run_with(name, json!({})).await;
+    }
+
+    /// Runs a Pod of one container, of which this is said besides.
+    async fn run_with(&self, name: &str, container: Value) {
+        self.run_so(name, "Always", container).await;
+    }
+
+    async fn run_so(&self, name: &str, policy: &str, container: Value) {
+        let mut main = json!({"name": "main", "image": "web:1"});
+        for (field, value) in container.as_object().into_iter().flatten() {
+            main[field] = value.clone();
+        }
         let pod = json!({
             "metadata": {"name": name},
             "spec": {
                 "nodeName": "lied-to",
+                "restartPolicy": policy,
                 "automountServiceAccountToken": false,
                 "terminationGracePeriodSeconds": 2,
                 "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "main", "image": "web:1"}],
+                "containers": [main],
             },
         });
         let pod: Pod = serde_json::from_value(pod).expect("a Pod");
         self.pods().create(&PostParams::default(), &pod).await.expect("it is created");
     }
 
+    async fn pod(&self, name: &str) -> Option<Pod> {
+        self.pods().get_opt(name).await.expect("the server answers")
+    }
+
     async fn runs(&self, name: &str) -> bool {
-        let pod = self.pods().get_opt(name).await.expect("the server answers");
-        pod.is_some_and(|pod| is_ready(&pod) && phase(&pod) == "Running")
+        self.pod(name).await.is_some_and(|pod| is_ready(&pod) && phase(&pod) == "Running")
+    }
+
+    /// How often the container of a Pod was started again, if it runs.
+    async fn restarts(&self, name: &str) -> Option<i32> {
+        let pod = self.pod(name).await.filter(is_ready)?;
+        let status = pod.status?.container_statuses?.into_iter().next()?;
+        Some(status.restart_count)
     }
 
     /// Why the Node says that it is not ready, if it does.
@@ -138,7 +182,9 @@ impl Scene {
         self.until("nothing is left", async || self.liar.left().is_empty()).await;
         let pods = std::fs::read_dir(self.directory.join("root/pods")).expect("a directory");
         assert_eq!(pods.count(), 0, "files are left");
-        self.agent.stop().await;
+        if let Some(agent) = self.agent {
+            agent.stop().await;
+        }
         self.cluster.stop().await;
         self.server.abort();
         let _ = std::fs::remove_dir_all(&self.directory);

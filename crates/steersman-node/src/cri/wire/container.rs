@@ -36,7 +36,7 @@ pub(crate) struct Mount {
     pub(crate) recursive_read_only: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct LinuxContainerResources {
     #[prost(int64, tag = "1")]
     pub(crate) cpu_period: i64,
@@ -48,6 +48,9 @@ pub(crate) struct LinuxContainerResources {
     pub(crate) memory_limit_in_bytes: i64,
     #[prost(int64, tag = "5")]
     pub(crate) oom_score_adj: i64,
+    /// Files of the second version of cgroups, and what is written into them.
+    #[prost(map = "string, string", tag = "9")]
+    pub(crate) unified: HashMap<String, String>,
     #[prost(int64, tag = "10")]
     pub(crate) memory_swap_limit_in_bytes: i64,
 }
@@ -176,6 +179,19 @@ pub(crate) struct UpdateContainerResourcesRequest {
 
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub(crate) struct UpdateContainerResourcesResponse {}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct UpdatePodSandboxResourcesRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) pod_sandbox_id: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) overhead: Option<LinuxContainerResources>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) resources: Option<LinuxContainerResources>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct UpdatePodSandboxResourcesResponse {}
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct RemoveContainerRequest {

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
     Container, ContainerStatus, Pod, PodCondition, PodSpec, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
+use serde::{Deserialize, Serialize};
 use steersman_values::Quantity;
 
 use crate::runtime::Resizable;
@@ -40,7 +41,7 @@ pub(in crate::pods) struct Sizes {
 }
 
 /// Resources of a Pod and of its containers, by their names.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::pods) struct Allocation {
     pub(in crate::pods) whole: Option<ResourceRequirements>,
     pub(in crate::pods) containers: BTreeMap<String, ResourceRequirements>,
@@ -250,6 +251,16 @@ fn amount(list: Option<&BTreeMap<String, Written>>, name: &str) -> Option<Quanti
 /// All containers whose resources can be changed, in the order in which they start.
 pub(super) fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
     spec.init_containers.iter().flatten().chain(&spec.containers)
+}
+
+/// Whether a Pod's status tells what all its containers were given: it does of those that exist.
+pub(super) fn is_told(pod: &Pod) -> bool {
+    let (Some(spec), Some(status)) = (&pod.spec, &pod.status) else { return false };
+    let statuses =
+        || status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    containers(spec).all(|container| {
+        statuses().any(|told| told.name == container.name && told.resources.is_some())
+    })
 }
 
 fn runs(status: &ContainerStatus) -> bool {

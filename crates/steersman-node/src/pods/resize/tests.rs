@@ -1,4 +1,5 @@
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
@@ -14,7 +15,7 @@ use super::sizes::{Allocation, Pending, Progress, Sizes};
 use super::{changes, conditions, is_in_progress};
 use crate::pods::plan::{Action, Observed, plan};
 use crate::pods::tests::{at, container, runs};
-use crate::runtime::{Container, Observation, Sandbox, Start, State};
+use crate::runtime::{Container, Ledger, Observation, Sandbox, Start, State};
 
 /// Amounts of cpu and memory, asked for and allowed.
 fn resources(cpu: &str, memory: &str) -> Value {
@@ -386,6 +387,49 @@ async fn room_on_a_node_wakes_those_who_wait_there() {
     assert!(now().await.is_empty(), "they say when they wait again");
     allocations.make_room(None);
     assert_eq!(now().await, ["b"]);
+}
+
+/// A ledger that any number of agents share.
+#[derive(Debug, Default)]
+struct Book(Mutex<HashMap<String, String>>);
+
+impl Ledger for Book {
+    fn read(&self, uid: &str) -> Option<String> {
+        self.0.lock().unwrap().get(uid).cloned()
+    }
+
+    fn write(&self, uid: &str, text: &str) {
+        self.0.lock().unwrap().insert(uid.to_owned(), text.to_owned());
+    }
+
+    fn erase(&self, uid: &str) {
+        self.0.lock().unwrap().remove(uid);
+    }
+}
+
+#[test]
+fn the_next_agent_knows_what_no_status_tells() {
+    let book = Arc::new(Book::default());
+    let agent = || Allocations::kept_in(Some(Arc::clone(&book) as Arc<dyn Ledger>));
+    let [small, large] = ["100m", "1"].map(|cpu| resources(cpu, "64Mi"));
+    let (first, wanted) = (pod(&small), pod(&large));
+    agent().admit(&first);
+    let second = agent();
+    assert!(second.of(&wanted).allocated.differs(&wanted), "it was given less");
+    second.change(&first, |sizes| {
+        sizes.restarting.insert("main".into(), 0);
+    });
+    let third = agent();
+    assert!(third.of(&first).restarts("main", 0), "it was stopped to be resized");
+    third.change(&first, |sizes| sizes.started("main", 1));
+    let reported = running(&small, &small, &small);
+    third.forget_told(&reported, "node-0");
+    assert!(book.read("u1").is_some(), "the status is that of the one before");
+    let mut reported = reported;
+    let statuses = reported.status.as_mut().unwrap().container_statuses.as_mut().unwrap();
+    statuses[0].restart_count = 1;
+    third.forget_told(&reported, "node-0");
+    assert_eq!(book.read("u1"), None, "the status tells all");
 }
 
 #[test]

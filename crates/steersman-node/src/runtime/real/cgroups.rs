@@ -56,6 +56,12 @@ impl Cgroups {
         Ok(Self { root: root.to_owned(), hierarchies: hierarchies(&fs::read_to_string(MOUNTS)?) })
     }
 
+    /// Whether all controllers are in the hierarchy of the second version.
+    pub(super) fn is_unified(&self) -> bool {
+        let mut all = self.hierarchies.iter().map(|hierarchy| &hierarchy.controllers);
+        !self.hierarchies.is_empty() && all.all(|own| *own == Controllers::Unified)
+    }
+
     /// The path of a Pod's cgroup in every hierarchy, as the runtime is told.
     pub(super) fn parent(&self, pod: &Pod) -> String {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
@@ -333,6 +339,8 @@ fn hierarchies(mounts: &str) -> Vec<Hierarchy> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -349,6 +357,88 @@ mod tests {
             ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"]
         );
         assert_eq!(found[2].controllers, Controllers::Unified);
+        let root = String::from("/kubepods");
+        assert!(!Cgroups { root: root.clone(), hierarchies: found }.is_unified(), "it is both");
+        let second = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n");
+        assert!(Cgroups { root, hierarchies: second }.is_unified());
+    }
+
+    #[test]
+    fn shares_and_weights_are_converted_as_a_kubelet_does() {
+        for (shares, weight) in [
+            (2, 1),
+            (102, 4),
+            (512, 20),
+            (1024, 39),
+            (2048, 79),
+            (100_000, 3815),
+            (262_144, 10_000),
+        ] {
+            assert_eq!(weight_of(shares), weight, "{shares}");
+        }
+        for (weight, shares) in [(1, 2), (4, 80), (39, 998), (100, 2597), (10_000, 262_144)] {
+            assert_eq!(shares_of(weight), shares, "{weight}");
+        }
+    }
+
+    /// A hierarchy of the second version, of files that nobody reads but the test.
+    fn unified(name: &str, controllers: &str) -> (PathBuf, Cgroups) {
+        let mounted = std::env::temp_dir().join(format!("steersman-{name}-{}", std::process::id()));
+        fs::create_dir_all(&mounted).unwrap();
+        fs::write(mounted.join("cgroup.controllers"), controllers).unwrap();
+        let hierarchy = Hierarchy { mounted: mounted.clone(), controllers: Controllers::Unified };
+        (mounted, Cgroups { root: "/kubepods".into(), hierarchies: vec![hierarchy] })
+    }
+
+    #[test]
+    fn a_pod_has_its_limits_in_the_second_version() {
+        let (mounted, cgroups) = unified("v2", "cpuset cpu io memory hugetlb pids rdma misc\n");
+        let little = json!({"cpu": "500m", "memory": "64Mi"});
+        let requests = json!({"requests": {"cpu": "500m"}});
+        for (class, place, resources, expected) in [
+            (
+                "Guaranteed",
+                "",
+                json!({"limits": little, "requests": little}),
+                ["20", "50000 100000", "67108864"],
+            ),
+            ("Burstable", "burstable/", requests, ["20", "max 100000", "max"]),
+            (
+                "Burstable",
+                "burstable/",
+                json!({"limits": {"memory": "1Gi"}}),
+                ["1", "max 100000", "1073741824"],
+            ),
+            ("BestEffort", "besteffort/", json!({}), ["1", "max 100000", "max"]),
+        ] {
+            let pod = json!({
+                "metadata": {"uid": "u"},
+                "spec": {"containers": [{"name": "c", "resources": resources}]},
+                "status": {"qosClass": class},
+            });
+            cgroups.make(&serde_json::from_value(pod).unwrap()).unwrap();
+            let own = mounted.join(format!("kubepods/{place}podu"));
+            let found = ["cpu.weight", "cpu.max", "memory.max"]
+                .map(|file| fs::read_to_string(own.join(file)).unwrap());
+            assert_eq!(found, expected, "{class}: {resources}");
+            // Whoever is above lets those below have the controllers; a Pod's own are its runtime's.
+            for above in ["", "kubepods"] {
+                let control = mounted.join(above).join("cgroup.subtree_control");
+                let control = fs::read_to_string(control).unwrap();
+                assert_eq!(control, "+cpu +cpuset +io +memory +pids");
+            }
+            assert!(!own.join("cgroup.subtree_control").exists());
+        }
+        fs::remove_dir_all(&mounted).unwrap();
+    }
+
+    #[test]
+    fn what_the_first_version_has_is_not_made_in_the_second() {
+        let (mounted, cgroups) = unified("hybrid", "hugetlb\n");
+        let pod = json!({"metadata": {"uid": "u"}, "spec": {"containers": []}});
+        cgroups.make(&serde_json::from_value(pod).unwrap()).unwrap();
+        assert!(!mounted.join("kubepods").exists());
+        fs::remove_dir_all(&mounted).unwrap();
     }
 
     #[test]
@@ -407,7 +497,7 @@ mod tests {
     fn a_pod_is_below_its_class() {
         let cgroups = Cgroups { root: "/kubepods".into(), hierarchies: Vec::new() };
         let parent = |class: &str| {
-            let pod = serde_json::json!({"metadata": {"uid": "u"}, "status": {"qosClass": class}});
+            let pod = json!({"metadata": {"uid": "u"}, "status": {"qosClass": class}});
             cgroups.parent(&serde_json::from_value(pod).unwrap())
         };
         assert_eq!(parent("Guaranteed"), "/kubepods/podu");

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EphemeralContainer, P
 use super::labels;
 use super::names::{self, ClusterDns};
 use super::places::log_in;
-use super::resources;
+use super::resources::{self, Host};
 use super::security::{self, ImageUser};
 use crate::cri::wire::container::{
     ContainerConfig, ContainerMetadata, KeyValue, LinuxContainerConfig, Mount,
@@ -23,8 +23,7 @@ use crate::cri::wire::sandbox::{
 pub(super) struct Ground {
     /// The name of its Node.
     pub(super) node: String,
-    /// How much memory it has.
-    pub(super) memory: i64,
+    pub(super) host: Host,
     /// Who answers names in the cluster.
     pub(super) dns: ClusterDns,
 }
@@ -141,7 +140,7 @@ pub(super) fn container(
         stdin_once: container.stdin_once == Some(true),
         tty: container.tty == Some(true),
         linux: Some(LinuxContainerConfig {
-            resources: Some(resources::of_container(pod, container, ground.memory)),
+            resources: Some(resources::of_container(pod, container, ground.host)),
             security_context: Some(security),
         }),
     })
@@ -193,7 +192,8 @@ mod tests {
     use super::*;
 
     fn ground() -> Ground {
-        Ground { node: "vm".into(), memory: 1 << 30, dns: ClusterDns::default() }
+        let host = Host { memory: 1 << 30, unified: false };
+        Ground { node: "vm".into(), host, dns: ClusterDns::default() }
     }
 
     fn pod() -> Pod {

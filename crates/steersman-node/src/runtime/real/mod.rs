@@ -3,7 +3,8 @@
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
 //! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
-//! What runs can be [resized](resize).
+//! What runs can be [resized](resize). Starts that were [cut off](starting) do not count, and times are
+//! those of [one clock](moments).
 //! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
 //! [`containers`], [`images`] and [`rotation`] what is too much; if that is not enough, [`pressure`]
 //! evicts Pods.
@@ -18,6 +19,8 @@ mod image_volumes;
 mod images;
 mod labels;
 mod last_words;
+mod ledger;
+mod moments;
 mod names;
 mod observe;
 mod places;
@@ -35,6 +38,7 @@ mod rotation;
 mod security;
 mod signals;
 mod start;
+mod starting;
 mod stops;
 mod turns;
 mod usage;
@@ -45,28 +49,30 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::Recorder;
 use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{Change, ContainerRuntime, Evicted, Observation, Outcome, Resized, Start};
+use super::{Change, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Start};
 use crate::addresses::Rejection;
 use crate::cri::Cri;
-use crate::cri::wire::container::ContainerStatus;
 use crate::eviction::Condition;
 use crate::garbage::ImageRecords;
 use crate::housekeeping::Policies;
 pub(crate) use cgroups::Cgroups;
 use config::Ground;
+use ledger::Files;
+use moments::Known;
 pub(crate) use names::ClusterDns;
 pub(crate) use places::Places;
 use pressure::Evictions;
 use probing::Probing;
 use pulls::Pulls;
 use reading::FetchedTokens;
+use resources::Host;
 use stops::Stops;
 use turns::Turns;
 
@@ -117,7 +123,8 @@ struct Shared {
     recorder: Recorder,
     /// When the agent was started.
     started: Timestamp,
-    /// The Pods that have not ended, as they were seen last, by uid.
+    /// The Pods that have not ended, as they were seen last and as far as they are [`remembered`], by
+    /// uid.
     running: Mutex<HashMap<String, Arc<Pod>>>,
     /// When all that runs was listed last; at first, when the agent was started.
     relisted: Mutex<Instant>,
@@ -141,7 +148,7 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     /// By the id of the container, while it is in the same state.
-    containers: HashMap<String, ContainerStatus>,
+    containers: HashMap<String, Known>,
     /// The addresses of a sandbox, by its id.
     addresses: HashMap<String, Vec<String>>,
 }
@@ -163,7 +170,7 @@ impl Real {
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
-            ground: Ground { node, memory, dns },
+            ground: Ground { node, host: Host { memory, unified: cgroups.is_unified() }, dns },
             cri,
             runtime,
             places,
@@ -229,6 +236,10 @@ impl Shared {
 }
 
 impl ContainerRuntime for Real {
+    fn ledger(&self) -> Option<Arc<dyn Ledger>> {
+        Some(Arc::new(Files::in_directories_of(&self.shared.places)))
+    }
+
     fn refuses(&self, pod: &Pod) -> Option<Rejection> {
         let never = refusal::refuses(pod).map(Rejection::Unsupported);
         never.or_else(|| pressure::refuses(&self.shared, pod).map(Rejection::Evicted))
@@ -239,7 +250,7 @@ impl ContainerRuntime for Real {
     }
 
     async fn observe(&self, pod: &Pod, _: Timestamp) -> Result<Observation> {
-        locked(&self.shared.running).insert(uid_of(pod).to_owned(), Arc::new(pod.clone()));
+        locked(&self.shared.running).insert(uid_of(pod).to_owned(), Arc::new(remembered(pod)));
         Ok(observe::observe(&self.shared, pod).await?)
     }
 
@@ -281,6 +292,31 @@ impl ContainerRuntime for Real {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is remembered of a Pod as long as it runs: who it is, what it is, and where. Most of what an API
+/// server says of one is about others, such as who has written what, and nobody here asks for it.
+fn remembered(pod: &Pod) -> Pod {
+    let of = &pod.metadata;
+    let metadata = ObjectMeta {
+        name: of.name.clone(),
+        namespace: of.namespace.clone(),
+        uid: of.uid.clone(),
+        labels: of.labels.clone(),
+        annotations: of.annotations.clone(),
+        deletion_timestamp: of.deletion_timestamp.clone(),
+        deletion_grace_period_seconds: of.deletion_grace_period_seconds,
+        ..ObjectMeta::default()
+    };
+    let status = pod.status.as_ref().map(|status| PodStatus {
+        qos_class: status.qos_class.clone(),
+        host_ip: status.host_ip.clone(),
+        host_ips: status.host_ips.clone(),
+        pod_ip: status.pod_ip.clone(),
+        pod_ips: status.pod_ips.clone(),
+        ..PodStatus::default()
+    });
+    Pod { metadata, spec: pod.spec.clone(), status }
 }
 
 /// The names of all containers that run.

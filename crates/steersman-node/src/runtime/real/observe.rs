@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::labels::{self, CONTAINER_NAME, POD_UID};
+use super::moments::Known;
+use super::starting::Starting;
 use super::{Shared, last_words, locked, probing, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{Container as Listed, ContainerState, ContainerStatus};
@@ -155,7 +157,9 @@ async fn container(
     listed: &Listed,
 ) -> Result<Option<Container>, CriError> {
     let Some(status) = status(shared, pod, listed).await? else { return Ok(None) };
-    if was_cancelled(&status) {
+    let (name, attempt) = (name_of(listed), attempt_of(listed));
+    let starting = Starting { uid: uid_of(pod), name, attempt, id: &listed.id };
+    if starting.was_cut_off(&shared.places, &status) {
         return Ok(None);
     }
     let state = match ContainerState::try_from(listed.state) {
@@ -179,10 +183,10 @@ async fn container(
     let image = status.image.as_ref().map_or("", |image| image.image.as_str());
     let image_id = if status.image_ref.is_empty() { image } else { &status.image_ref };
     Ok(Some(Container {
-        name: name_of(listed).to_owned(),
+        name: name.to_owned(),
         id: format!("{}://{}", shared.runtime, listed.id),
         image_id: image_id.to_owned(),
-        attempt: attempt_of(listed),
+        attempt,
         // What could not be started has no moment of its own.
         started: time(if status.started_at > 0 { status.started_at } else { status.created_at }),
         state,
@@ -190,14 +194,6 @@ async fn container(
         failed_probe: None,
         last: None,
     }))
-}
-
-/// Whether a container never ran because whoever started it was gone before it had: an agent that was
-/// killed. What comes in its place has its number.
-fn was_cancelled(status: &ContainerStatus) -> bool {
-    // Also the helper that the runtime calls may be killed because nobody waits for it any more.
-    let signs = ["context canceled", "start failed: : signal: killed"];
-    status.reason == "StartError" && signs.iter().any(|sign| status.message.contains(sign))
 }
 
 /// Whether a container that ended with this code is started again.
@@ -223,15 +219,17 @@ async fn status(
     listed: &Listed,
 ) -> Result<Option<ContainerStatus>, CriError> {
     let known = locked(&shared.seen).containers.get(&listed.id).cloned();
-    if let Some(known) = known.filter(|known| known.state == listed.state) {
-        return Ok(Some(known));
+    if let Some(known) = known.as_ref().filter(|known| known.status.state == listed.state) {
+        return Ok(Some(known.status.clone()));
     }
     let Some(mut status) = shared.cri.container_status(&listed.id).await? else { return Ok(None) };
     if status.state == i32::from(ContainerState::Exited) {
         last_words::add(shared, pod, &mut status);
     }
+    let known = Known::now(status, known.as_ref());
+    let status = known.status.clone();
     // What it was listed as may be older than this: then it is asked again the next time.
-    locked(&shared.seen).containers.insert(listed.id.clone(), status.clone());
+    locked(&shared.seen).containers.insert(listed.id.clone(), known);
     Ok(Some(status))
 }
 

@@ -67,6 +67,16 @@ impl Places {
         self.of_pod(uid).join("containers").join(container).join(attempt.to_string())
     }
 
+    /// Where it is noted that a container is being started.
+    pub(super) fn starting(&self, uid: &str, container: &str, attempt: i32) -> PathBuf {
+        self.of_pod(uid).join("containers").join(container).join(format!("{attempt}.starting"))
+    }
+
+    /// Where it is kept what a Pod was given.
+    pub(super) fn allocation(&self, uid: &str) -> PathBuf {
+        self.of_pod(uid).join("allocation.json")
+    }
+
     pub(super) fn logs_of(&self, Owner { namespace, name, uid }: &Owner) -> PathBuf {
         self.logs.join([namespace.as_str(), name, uid].join("_"))
     }

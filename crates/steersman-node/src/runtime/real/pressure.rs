@@ -168,6 +168,8 @@ async fn evict(shared: &Shared, evictions: Vec<Eviction<'_>>) -> Vec<String> {
         if first {
             tracing::info!(pod = %key_of(pod), message, ?annotations, "evicting a Pod");
             let event = NewEvent::warning(REASON).action("Evicting").note(message);
+            let annotated = annotations.into_iter();
+            let event = annotated.fold(event, |event, (key, value)| event.annotation(key, value));
             shared.recorder.event(pod, event);
         }
         shared.wake(key_of(pod)).await;

@@ -92,12 +92,15 @@ async fn fetch(pod: &Pod, key: &TokenKey, client: &Client) -> std::result::Resul
         }),
         ..TokenRequest::default()
     };
+    let asked = clock::now();
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let answer = answer.map_err(|error| format!("failed to fetch token: {error}"))?;
-    let given = answer.status.and_then(|given| Some((given.token?, given.expiration_timestamp?.0)));
-    let (value, expires) = given.ok_or("failed to fetch token: the answer has none")?;
+    let value = answer.status.and_then(|given| given.token);
+    let value = value.ok_or("failed to fetch token: the answer has none")?;
     let lifetime = answer.spec.and_then(|spec| spec.expiration_seconds);
     let lifetime = SignedDuration::from_secs(lifetime.unwrap_or(key.expiration_seconds));
+    // By the agent's clock: that of the server may be another, and either may be set meanwhile.
+    let expires = asked.checked_add(lifetime).unwrap_or(Timestamp::MAX);
     Ok(Token { value, expires, lifetime })
 }
 

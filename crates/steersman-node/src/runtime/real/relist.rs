@@ -4,11 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use steersman::ObjectKey;
+use steersman::{ObjectKey, clock};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::labels::{self, NODE};
-use super::{Shared, locked};
+use super::{Shared, locked, moments};
 use crate::cri::CriError;
 
 /// How often.
@@ -52,8 +52,10 @@ pub(super) async fn run(shared: &Shared) {
 
 async fn list(shared: &Shared) -> Result<Listed, CriError> {
     let own = Some((NODE, shared.ground.node.as_str()));
+    let asked = clock::now();
     let (sandboxes, containers) =
         futures::try_join!(shared.cri.sandboxes(own), shared.cri.containers(own))?;
+    moments::confirm(shared, &containers, asked);
     let mut listed = Listed::new();
     let sandboxes = sandboxes.into_iter().map(|one| (one.labels, one.id, one.state));
     let containers = containers.into_iter().map(|one| (one.labels, one.id, one.state));

@@ -37,7 +37,12 @@ pub(super) async fn resize(
         resized.error = Some(error);
         return Ok(resized);
     }
-    for step in steps(&is, &wanted, changes) {
+    let steps = steps(&is, &wanted, changes);
+    if let Err(error) = announce(shared, &parts, &wanted, &steps).await {
+        resized.error = Some(error);
+        return Ok(resized);
+    }
+    for step in steps {
         let failed = match step {
             Step::Pod(allowed) => shared.cgroups.allow(&cgroup, allowed).err().map(|error| {
                 tracing::warn!(%error, ?allowed, cgroup, "the cgroup of a Pod was not changed");
@@ -60,6 +65,28 @@ pub(super) async fn resize(
     Ok(resized)
 }
 
+/// Lets the runtime know what the Pod as a whole is about to have.
+async fn announce(
+    shared: &Shared,
+    parts: &Parts,
+    wanted: &PodLimits,
+    steps: &[Step<'_>],
+) -> Result<(), String> {
+    let whole = steps.iter().find_map(|step| match step {
+        Step::Pod(Allowed::Memory(_)) => Some("memory"),
+        Step::Pod(_) => Some("cpu"),
+        Step::Container(_) => None,
+    });
+    let (Some(resource), Some(sandbox)) = (whole, parts.current()) else { return Ok(()) };
+    let id = &sandbox.id;
+    shared.cri.update_sandbox(id, resources::of_sandbox(wanted)).await.map_err(|error| {
+        format!(
+            "failed to notify runtime for UpdatePodSandboxResources (resource={resource}); resize \
+             rejected: updatePodSandboxResources failed for sanboxID {id:?}: {error}"
+        )
+    })
+}
+
 /// Changes what a container has; one that is gone meanwhile is started with it.
 async fn update(
     shared: &Shared,
@@ -71,7 +98,7 @@ async fn update(
         return Ok(());
     };
     let container = Container { resources: Some(change.resources.clone()), ..spec };
-    let resources = resources::of_container(pod, &container, shared.ground.memory);
+    let resources = resources::of_container(pod, &container, shared.ground.host);
     shared.cri.update_container(&id, resources).await
 }
 

@@ -15,6 +15,7 @@ const SHARES_MAX: i64 = 262_144;
 /// In microseconds.
 const PERIOD: i64 = 100_000;
 const QUOTA_MIN: i64 = 1_000;
+const OOM_GROUP: &str = "memory.oom.group";
 const OOM_GUARANTEED: i64 = -997;
 const OOM_BEST_EFFORT: i64 = 1000;
 /// From here on a Pod is one that its node cannot do without.
@@ -37,6 +38,15 @@ impl Qos {
             _ => Self::BestEffort,
         }
     }
+}
+
+/// What of a machine its containers' resources depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    /// In bytes.
+    pub(super) memory: i64,
+    /// Whether all of its cgroups are of the second version.
+    pub(super) unified: bool,
 }
 
 /// What the cgroup of a whole Pod allows; what is left out has no limit.
@@ -69,11 +79,11 @@ fn quota(milli: i64) -> i64 {
     (milli * PERIOD / 1000).max(QUOTA_MIN)
 }
 
-/// What a container is told, on a machine with so much memory.
+/// What a container is told.
 pub(super) fn of_container(
     pod: &Pod,
     container: &Container,
-    memory: i64,
+    host: Host,
 ) -> LinuxContainerResources {
     let whole = pod.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     let own = container.resources.as_ref();
@@ -88,7 +98,21 @@ pub(super) fn of_container(
         cpu_quota: cpu_limit.map_or(0, quota),
         memory_limit_in_bytes: memory_limit,
         memory_swap_limit_in_bytes: memory_limit,
-        oom_score_adj: oom_score(pod, container, memory),
+        oom_score_adj: oom_score(pod, container, host.memory),
+        // Where the kernel can, all processes of a container that runs out of memory are killed
+        // together: that of a part of them would leave the rest in a state that nobody expects.
+        unified: host.unified.then(|| (OOM_GROUP.into(), "1".into())).into_iter().collect(),
+    }
+}
+
+/// What the runtime is told that all containers of a Pod have together.
+pub(super) fn of_sandbox(limits: &PodLimits) -> LinuxContainerResources {
+    LinuxContainerResources {
+        cpu_shares: limits.cpu_shares,
+        cpu_period: if limits.cpu_quota.is_some() { PERIOD } else { 0 },
+        cpu_quota: limits.cpu_quota.unwrap_or(0),
+        memory_limit_in_bytes: limits.memory.unwrap_or(0),
+        ..LinuxContainerResources::default()
     }
 }
 
@@ -159,6 +183,8 @@ mod tests {
 
     use super::*;
 
+    const HOST: Host = Host { memory: 1 << 30, unified: false };
+
     fn pod(qos: &str, containers: &Value, init: &Value) -> Pod {
         let spec = json!({"containers": containers, "initContainers": init});
         serde_json::from_value(json!({"spec": spec, "status": {"qosClass": qos}})).unwrap()
@@ -175,7 +201,7 @@ mod tests {
             &json!({"cpu": "500m", "memory": "128Mi"}),
         );
         let pod = pod("Burstable", &json!([small]), &json!([]));
-        let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], 1 << 30);
+        let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], HOST);
         assert_eq!((got.cpu_shares, got.cpu_quota, got.cpu_period), (256, 50_000, 100_000));
         assert_eq!(got.memory_limit_in_bytes, 128 << 20);
         assert_eq!(got.memory_swap_limit_in_bytes, 128 << 20);
@@ -185,10 +211,19 @@ mod tests {
     #[test]
     fn who_asks_for_nothing_gets_the_least_and_goes_first() {
         let pod = pod("BestEffort", &json!([{"name": "c"}]), &json!([]));
-        let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], 1 << 30);
+        let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], HOST);
         assert_eq!((got.cpu_shares, got.cpu_quota, got.memory_limit_in_bytes), (2, 0, 0));
+        assert!(got.unified.is_empty());
         assert_eq!(got.oom_score_adj, 1000);
         assert_eq!(of_pod(&pod), PodLimits { cpu_shares: 2, ..PodLimits::default() });
+    }
+
+    #[test]
+    fn all_of_a_container_is_killed_at_once_where_the_kernel_can() {
+        let pod = pod("BestEffort", &json!([{"name": "c"}]), &json!([]));
+        let host = Host { unified: true, ..HOST };
+        let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], host);
+        assert_eq!(got.unified, [("memory.oom.group".to_owned(), "1".to_owned())].into());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) async fn look(shared: &Shared, now: Timestamp) -> Signals {
             observed.insert(signal, Observation { available, capacity, time: now });
         }
     };
-    let memory = shared.ground.memory;
+    let memory = shared.ground.host.memory;
     let left = |used: Option<i64>| used.map(|used| ((memory - used).max(0), memory));
     note(Signal::MemoryAvailable, left(used_memory(shared)));
     let pods = shared.cgroups.working_set(shared.cgroups.root());

@@ -14,9 +14,11 @@ use steersman::{Client, Result, clock};
 use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
 use super::image_volumes::{self, Images};
+use super::moments::Known;
 use super::observe::{Parts, addresses, attempt_of, runs};
 use super::places::Owner;
 use super::pulls::{self, Found, IF_NOT_PRESENT, Wanted};
+use super::starting::Starting;
 use super::stops;
 use super::{Shared, containers, locked, names, prepare, uid_of};
 use crate::cri::CriError;
@@ -100,10 +102,8 @@ async fn begin(
     let addresses = &sandbox.addresses;
     let found = prepare::Found { image, target, addresses, volumes: &volumes };
     let id = create(shared, pod, start, &container, &sandbox, found).await?;
-    shared.cri.start_container(&id).await.map_err(|error| match error {
-        CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
-        error => Stopped::Runtime(error),
-    })?;
+    run(shared, &Starting { uid: uid_of(pod), name: &start.name, attempt: start.attempt, id: &id })
+        .await?;
     drop(turn);
     let log = shared.places.log(pod, &container.name, start.attempt);
     containers::link(shared, pod, &container.name, &log, &id);
@@ -119,6 +119,26 @@ async fn begin(
         }
     }
     Ok(Outcome::Started { pulled })
+}
+
+/// Lets a container run that was made.
+async fn run(shared: &Shared, starting: &Starting<'_>) -> std::result::Result<(), Stopped> {
+    let unnoted = |error: io::Error| StartError::Config(error.to_string());
+    starting.begin(&shared.places).map_err(unnoted)?;
+    locked(&shared.seen).containers.insert(starting.id.to_owned(), Known::made());
+    let answer = shared.cri.start_container(starting.id).await;
+    let answer = match answer {
+        // It may still be at it, or have been killed.
+        Err(error @ (CriError::Absent { .. } | CriError::Deadline { .. })) => {
+            return Err(error.into());
+        }
+        answer => answer,
+    };
+    starting.answered(&shared.places);
+    answer.map_err(|error| match error {
+        CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
+        error => Stopped::Runtime(error),
+    })
 }
 
 /// A sandbox that containers can be started in.
@@ -218,14 +238,21 @@ async fn make_way(shared: &Shared, pod: &Pod, start: &Start) -> std::result::Res
         if !is_made && attempt_of(left) != start.attempt {
             continue;
         }
-        let created = Timestamp::from_nanosecond(left.created_at.into()).unwrap_or_default();
-        let age = clock::now().duration_since(created);
-        if runs(left) || is_made && age < STARTING {
+        if runs(left) || is_made && is_recent(shared, left.created_at) {
             return Err(CriError::Starting { container: left.id.clone() });
         }
         shared.cri.remove_container(&left.id).await?;
     }
     Ok(())
+}
+
+/// Whether what was made at this time, by the system's clock, may still be about to start. If that
+/// clock was set back since, all that is known is that it was made before this agent was started.
+fn is_recent(shared: &Shared, created_at: i64) -> bool {
+    let created = Timestamp::from_nanosecond(created_at.into()).unwrap_or_default();
+    let age = clock::of_system().duration_since(created);
+    let known = clock::now().duration_since(shared.started);
+    if age.is_negative() { known < STARTING } else { age < STARTING }
 }
 
 /// Makes the files and directories that a container is given.
