@@ -491,7 +491,7 @@ fn disturb(pods: &mut Vec<Arc<Pod>>, dice: &mut Dice, next: &mut usize) -> Names
             1 => pod.status.as_mut().unwrap().conditions = None,
             2 => {
                 pod.metadata.deletion_timestamp =
-                    Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap())
+                    Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
             }
             3 => pod.spec.as_mut().unwrap().node_name = Some("node-b".into()),
             _ => drop(pods.remove(index)),

@@ -16,7 +16,7 @@ const ALL_EQUAL: &str = "AllEncodingVersionsEqual";
 pub(super) enum Step {
     Keep,
     /// Some of its servers are gone.
-    Update(StorageVersion),
+    Update(Box<StorageVersion>),
     /// All of them are.
     Delete,
 }
@@ -51,7 +51,7 @@ pub(super) fn step(version: &StorageVersion, is_there: impl Fn(&str) -> bool, no
         0 => Step::Delete,
         _ => {
             agree(&mut left, now);
-            Step::Update(left)
+            Step::Update(Box::new(left))
         }
     }
 }

@@ -33,8 +33,10 @@ impl Reconciler<StorageVersion> for Collector {
         }
         match step(&version, |server| there.contains(server), &clock::now_time()) {
             Step::Keep => {}
-            Step::Update(left) => drop(ctx.update_status(&left).await?),
-            Step::Delete => drop(ctx.delete(&version).await?),
+            Step::Update(left) => drop(ctx.update_status(&*left).await?),
+            Step::Delete => {
+                ctx.delete(&version).await?;
+            }
         }
         Ok(Next::Settled)
     }

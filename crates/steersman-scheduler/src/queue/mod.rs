@@ -331,7 +331,7 @@ impl SchedulingQueue {
         let mut all = plugins.iter().chain(waits_for);
         match gated_by {
             Some(gate) => wants(gate),
-            None => (plugins.is_empty() && waits_for.is_empty()) || all.any(|name| wants(name)),
+            None => (plugins.is_empty() && waits_for.is_empty()) || all.any(wants),
         }
     }
 

@@ -214,8 +214,12 @@ mod tests {
                 version, or if there is no server reporting the supported versions yet",
                 ),
             ),
-            (&[one.clone()], None, Some("the common encoding version is v1")),
-            (&[one.clone()], Some("v2"), Some("the actual common encoding version is v1")),
+            (std::slice::from_ref(&one), None, Some("the common encoding version is v1")),
+            (
+                std::slice::from_ref(&one),
+                Some("v2"),
+                Some("the actual common encoding version is v1"),
+            ),
             (&[one.clone(), two.clone()], None, None),
             (&[one.clone(), one.clone()], Some("v1"), None),
         ] {

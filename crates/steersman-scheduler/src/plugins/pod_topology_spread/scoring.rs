@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::constraints::{Constraint, topologies};
 use super::{HOSTNAME, has_keys};
-use crate::framework::{Cycle, NodeInfo, SCORE_MAX, Topology};
+use crate::framework::{Cycle, Kin, NodeInfo, SCORE_MAX, Topology};
 
 /// How many Pods the domains of nodes have, weighed; less is better. In the order of the nodes.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Weighed {
         let found = constraint.pods(cycle.info.namespace(), cycle.snapshot);
         if constraint.topology_key == HOSTNAME {
             let mut pods = vec![0; cycle.snapshot.len()];
-            found.flat_map(|kin| kin.places()).for_each(|(place, count)| pods[place] += count);
+            found.flat_map(Kin::places).for_each(|(place, count)| pods[place] += count);
             let weight = weight(feasible.counted().count());
             return Self { topology, pods, by_node: true, weight, max_skew };
         }
