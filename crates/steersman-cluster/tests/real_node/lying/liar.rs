@@ -172,7 +172,7 @@ impl Liar {
         let answer = self.do_it(method, message, manner);
         if manner == Manner::KillsStarts && method == "StartContainer" {
             self.kill();
-            std::future::pending().await;
+            std::future::pending::<()>().await;
         }
         answer
     }
