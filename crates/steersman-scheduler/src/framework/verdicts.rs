@@ -1,11 +1,9 @@
 //! What was found out about nodes, for Pods that ask for the same.
 //!
 //! Pods come by the hundred from one template, and between two decisions few nodes change. What
-//! [local](Plugin::is_local) plug-ins say of the others, and who would have to go from them, is then
+//! [local](super::Plugin::is_local) plug-ins say of the others, and who would have to go from them, is then
 //! the same as for the Pod before: it is remembered until a node changes, or other Pods are nominated
 //! for it.
-//!
-//! [`Plugin::is_local`]: super::Plugin::is_local
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
