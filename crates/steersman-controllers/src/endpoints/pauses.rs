@@ -31,7 +31,7 @@ struct Pause {
 }
 
 impl Pauses {
-    /// Notes that a Service was looked at that has so many Pods.
+    /// Notes that a Service was looked at that has so many Pods, and that its Endpoints tell of them.
     pub(super) fn looked(&self, service: &Service, pods: usize) {
         let key = ObjectKey::of_meta(&service.metadata);
         let mut all = self.lock();

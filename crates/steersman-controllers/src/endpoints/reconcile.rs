@@ -40,9 +40,9 @@ impl Reconciler<Service> for Memory {
         }
         let selected: Selector = selected.clone().into_iter().collect();
         let pods = ctx.cache::<Pod>()?.by_labels(Some(namespace), &selected);
-        self.pauses.looked(&service, pods.len());
         let time = self.trigger_times.next(&service, &pods);
         let Some(wanted) = plan(&service, &pods, current.as_deref(), time) else {
+            self.pauses.looked(&service, pods.len());
             return Ok(Next::Settled);
         };
         let (written, reason, what) = match current {
@@ -54,7 +54,11 @@ impl Reconciler<Service> for Memory {
             Some(_) => (ctx.update(&wanted).await, "FailedToUpdateEndpoint", "update endpoint"),
         };
         match written {
-            Ok(_) => Ok(Next::Settled),
+            Ok(_) => {
+                // What failed does not pause: it is tried again ever later.
+                self.pauses.looked(&service, pods.len());
+                Ok(Next::Settled)
+            }
             Err(error) if namespace_terminating(&error) => Ok(Next::Settled),
             Err(error) => {
                 let note = format!("Failed to {what} {namespace}/{name}: {error}");

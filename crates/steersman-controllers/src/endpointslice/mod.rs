@@ -47,12 +47,15 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
     let selecting = selectors.clone();
     let auto = hints::Automatic::default();
     let with_hints = auto.clone();
-    let nodes = changed.clone();
+    let (nodes, services) = (changed.clone(), changed.clone());
     Controller::of::<Service>()
         .named("endpointslice-controller")
         .observes(move |event| {
             selectors.observe(event);
             auto.observe(event);
+            if event.object().object().is_some_and(|service| selector(&service).is_some()) {
+                services.note_service(event.object().key());
+            }
         })
         .only(|service| selector(service).is_some())
         .watches_with(Kind::<Pod>::of(), move |event: &Event<Pod>, requests: &mut Requests| {

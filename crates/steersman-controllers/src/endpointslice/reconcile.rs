@@ -79,7 +79,7 @@ impl Memory {
         let slices = slices_of(service, ctx)?;
         // It is put back when all is written: after a failure everything is looked at.
         let before = self.settled().remove(ctx.key()).unwrap_or_default();
-        let look = before.look(service, &now, &slices, changed);
+        let look = changed.and_then(|changed| before.look(service, &now, &slices, changed));
         let cache = ctx.cache::<Pod>()?;
         let selected: Selector = selected.clone().into_iter().collect();
         let (namespace, _) = names(service);

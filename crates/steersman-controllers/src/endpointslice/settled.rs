@@ -22,13 +22,16 @@ const TRUSTED: Duration = Duration::from_secs(600);
 /// Names of Pods, or of slices.
 pub(super) type Names = HashSet<Arc<str>>;
 
+/// By the Service, which Pods have changed; `None`, if all have to be looked at.
+type Notes = HashMap<ObjectKey, Option<Names>>;
+
 /// Pods that have changed, by the Services that they concern, and nodes. Clones share their content.
 ///
 /// Who notes a change has it in the caches by then, and who takes changes reads those afterwards: what
 /// comes in between is seen twice rather than never.
 #[derive(Clone, Default)]
 pub(super) struct Changed {
-    pods: Arc<Mutex<HashMap<ObjectKey, Names>>>,
+    pods: Arc<Mutex<Notes>>,
     /// How often nodes came, went or changed in what endpoints tell of them.
     nodes: Arc<AtomicU64>,
 }
@@ -38,11 +41,17 @@ impl Changed {
     pub(super) fn note(&self, service: &ObjectKey, pod: &ObjectKey) {
         let mut pods = self.lock();
         if !pods.contains_key(service) {
-            pods.insert(service.clone(), Names::new());
+            pods.insert(service.clone(), Some(Names::new()));
         }
-        if let Some(names) = pods.get_mut(service) {
+        if let Some(Some(names)) = pods.get_mut(service) {
             names.insert(Arc::clone(&pod.name));
         }
+    }
+
+    /// Notes that a Service has changed. Until this was heard of, Pods were noted by what it selected
+    /// before, while somebody may have seen it already.
+    pub(super) fn note_service(&self, service: &ObjectKey) {
+        self.lock().insert(service.clone(), None);
     }
 
     /// Notes that a node has changed.
@@ -50,9 +59,10 @@ impl Changed {
         self.nodes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The Pods that have changed since this was last asked for the Service.
-    pub(super) fn take(&self, service: &ObjectKey) -> Names {
-        self.lock().remove(service).unwrap_or_default()
+    /// The Pods that have changed since this was last asked for the Service; `None` if all have to be
+    /// looked at.
+    pub(super) fn take(&self, service: &ObjectKey) -> Option<Names> {
+        self.lock().remove(service).unwrap_or_else(|| Some(Names::new()))
     }
 
     /// How often nodes have changed.
@@ -60,7 +70,7 @@ impl Changed {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Names>> {
+    fn lock(&self) -> MutexGuard<'_, Notes> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use serde_json::{Value, json};
+use steersman::ObjectKey;
 
 use super::packing::{Changes, endpoints};
 use super::plan::{MAX, Plan, Situation, Told};
-use super::settled::{Circumstances, Look, Names, Settled};
+use super::settled::{Changed, Circumstances, Look, Names, Settled};
 use super::topology::Zones;
 
 /// Objects around a Service, and slices to which plans are applied.
@@ -563,4 +564,17 @@ fn all_pods_are_looked_at_when_more_than_pods_has_changed() {
     other.metadata.resource_version = Some("99".into());
     world.slices.push(Arc::new(other));
     assert!(!looks(&world, &now), "somebody has written one");
+}
+
+#[test]
+fn all_pods_are_looked_at_once_it_is_heard_that_the_service_has_changed() {
+    let changed = Changed::default();
+    let (service, pod) =
+        (ObjectKey::namespaced("default", "web"), ObjectKey::namespaced("default", "web-1"));
+    changed.note(&service, &pod);
+    assert_eq!(changed.take(&service), Some(Names::from(["web-1".into()])));
+    changed.note_service(&service);
+    changed.note(&service, &pod);
+    assert_eq!(changed.take(&service), None);
+    assert_eq!(changed.take(&service), Some(Names::new()), "nothing since");
 }

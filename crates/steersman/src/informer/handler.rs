@@ -272,9 +272,10 @@ fn merged(earlier: Event<Untyped>, later: Event<Untyped>) -> Merged<Event<Untype
         (Added { .. }, Deleted { .. }) => Merged::Nothing,
         (Updated { old, .. }, Updated { new, .. }) => Merged::One(Updated { old, new }),
         (Resynced { .. }, later) => Merged::One(later),
-        (Updated { .. }, deleted @ Deleted { .. }) => Merged::One(deleted),
         (earlier @ (Added { .. } | Updated { .. }), Resynced { .. }) => Merged::One(earlier),
-        // Another object took the name: the deletion of its predecessor must not be lost.
+        // Another object took the name: the deletion of its predecessor must not be lost. Nor must what an
+        // object was before its last change, such as its labels: who is told of its end by what it was in
+        // the end would not find whom it belonged to.
         (earlier, later) => Merged::Both(earlier, later),
     }
 }

@@ -97,8 +97,8 @@ proptest! {
             let seat = joiner.seat("ConfigMap", CancellationToken::new());
             for (event, pause) in events.into_iter().zip(pauses.into_iter().cycle()) {
                 prop_assert!(seat.queue.try_push(Notification::Event(event)).is_ok());
-                // Five names, each at most a deletion and an addition.
-                prop_assert!(seat.queue.len() <= in_order + 10, "{} wait", seat.queue.len());
+                // Five names, each at most a change, a deletion and an addition.
+                prop_assert!(seat.queue.len() <= in_order + 15, "{} wait", seat.queue.len());
                 if pause {
                     tokio::task::yield_now().await;
                 }
@@ -111,6 +111,34 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// Whom an object belonged to before its last change is found out by what it was then.
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_hears_what_an_object_was_before_it_changed_and_went() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&heard);
+    let handler = move |event: &Event<Untyped>| {
+        let versions = event.objects().filter_map(|item| item.resource_version());
+        let versions: Vec<String> = versions.map(ToOwned::to_owned).collect();
+        shared.lock().unwrap_or_else(PoisonError::into_inner).push(versions);
+    };
+    let options = HandlerOptions { in_order: 0, ..HandlerOptions::default() };
+    let (joiner, registration) = join(options, Handler::Plain(Box::new(handler)));
+    let seat = joiner.seat("ConfigMap", CancellationToken::new());
+    let [first, second, third] = [1, 2, 3].map(|version| map("a", 1, version));
+    for event in [
+        Event::Updated { old: first, new: second.clone() },
+        Event::Updated { old: second, new: third.clone() },
+        Event::Deleted { object: third, final_state_unknown: false },
+    ] {
+        assert!(seat.queue.try_push(Notification::Event(event)).is_ok());
+    }
+    assert!(seat.queue.try_push(Notification::Synced).is_ok());
+    registration.synced().await;
+    let mut heard = heard.lock().unwrap().clone();
+    heard.iter_mut().for_each(|versions| versions.sort());
+    assert_eq!(heard, [vec!["1", "3"], vec!["3"]]);
 }
 
 #[tokio::test(start_paused = true)]
