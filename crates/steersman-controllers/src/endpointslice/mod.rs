@@ -2,8 +2,8 @@
 //!
 //! [`plan`] compares Pods with the slices that there are: [`endpoint`] makes an endpoint of a Pod,
 //! [`packing`] puts endpoints into slices with as few writes as can be, [`hints`] and [`topology`]
-//! say for whom they are. Once slices tell of all Pods, [`settled`] knows which have to be looked at. Slices without selected Pods, of another name, or of other managers are
-//! nobody's business here.
+//! say for whom they are. Once slices tell of all Pods, [`settled`] knows which have to be looked at.
+//! Slices without selected Pods, of another name, or of other managers are nobody's business here.
 
 mod endpoint;
 mod hints;
@@ -47,7 +47,8 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
     let selecting = selectors.clone();
     let auto = hints::Automatic::default();
     let with_hints = auto.clone();
-    let (nodes, services) = (changed.clone(), changed.clone());
+    let nodes = changed.clone();
+    let services = changed.clone();
     Controller::of::<Service>()
         .named("endpointslice-controller")
         .observes(move |event| {

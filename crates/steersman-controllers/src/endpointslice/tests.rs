@@ -569,8 +569,8 @@ fn all_pods_are_looked_at_when_more_than_pods_has_changed() {
 #[test]
 fn all_pods_are_looked_at_once_it_is_heard_that_the_service_has_changed() {
     let changed = Changed::default();
-    let (service, pod) =
-        (ObjectKey::namespaced("default", "web"), ObjectKey::namespaced("default", "web-1"));
+    let service = ObjectKey::namespaced("default", "web");
+    let pod = ObjectKey::namespaced("default", "web-1");
     changed.note(&service, &pod);
     assert_eq!(changed.take(&service), Some(Names::from(["web-1".into()])));
     changed.note_service(&service);

@@ -1,8 +1,9 @@
 //! Real containers, through a container runtime on this machine.
 //!
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
-//! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
-//! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
+//! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says, when it is
+//! its [turn](turns); images are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever
+//! waits for them is woken.
 //! What runs can be [resized](resize). Starts that were [cut off](starting) do not count, and times are
 //! those of [one clock](moments).
 //! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
