@@ -62,7 +62,7 @@ impl Causes {
     }
 
     /// Adds what came after these.
-    fn extend(&mut self, later: &Self) {
+    pub(crate) fn extend(&mut self, later: &Self) {
         let Some(later) = &later.0 else { return };
         let collected = Arc::make_mut(self.0.get_or_insert_default());
         collected.origins.extend(&later.origins);

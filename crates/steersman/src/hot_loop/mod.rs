@@ -31,7 +31,7 @@ use crate::object::{ObjectKey, version_of};
 const BUCKET: f64 = 60.;
 /// So many of them in a second, for as long as you like, are none either.
 const LEAK_PER_SECOND: f64 = 0.5;
-/// From here on it is noted what each write changes.
+/// From here on it is noted why the key is reconciled and what each write changes.
 const SUSPECT: f64 = 40.;
 /// What a loop waits at first; then twice as long each time, up to [`DELAY_MAX`].
 const DELAY_FIRST: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub struct HotLoop {
     pub since: String,
     /// How often it repeated itself since.
     pub reconciles: u64,
-    /// Why it was reconciled when the loop was found.
+    /// Why it was reconciled again and again until the loop was found.
     pub causes: Causes,
     /// What its writes keep changing, as far as it could be found out.
     pub changing: Vec<String>,
@@ -99,6 +99,8 @@ struct Track {
     last: Instant,
     /// How many repetitions have not leaked away.
     level: f64,
+    /// Why it repeats: a loop may have several steps, each with a cause of its own.
+    causes: Causes,
     samples: Samples,
     episode: Option<Episode>,
 }
@@ -163,10 +165,10 @@ impl HotLoops {
             return Pace::Now;
         }
         let Some(episode) = &mut track.episode else {
-            if !track.overflows(now) {
+            if !track.overflows(causes, now) {
                 return Pace::Now;
             }
-            let found = track.begin_episode(causes, now);
+            let found = track.begin_episode(now);
             return Pace::Found(DELAY_FIRST, Box::new(found.shown(key)));
         };
         track.last = now;
@@ -233,6 +235,7 @@ impl Track {
             provoked: false,
             last: Instant::now(),
             level: 0.,
+            causes: Causes::default(),
             samples: Samples::default(),
             episode: None,
         }
@@ -280,23 +283,27 @@ impl Track {
         if self.is_quiet(now) {
             self.episode = None;
             self.level = 0.;
+            self.causes = Causes::default();
             self.samples = Samples::default();
         }
     }
 
     /// Counts a repetition; gives whether there are too many.
-    fn overflows(&mut self, now: Instant) -> bool {
+    fn overflows(&mut self, causes: &Causes, now: Instant) -> bool {
         let leaked = now.duration_since(self.last).as_secs_f64() * LEAK_PER_SECOND;
         self.level = (self.level - leaked).max(0.) + 1.;
         self.last = now;
+        if self.level >= SUSPECT {
+            self.causes.extend(causes);
+        }
         self.level > BUCKET
     }
 
-    fn begin_episode(&mut self, causes: &Causes, now: Instant) -> &Episode {
+    fn begin_episode(&mut self, now: Instant) -> &Episode {
         self.episode.insert(Episode {
             since: clock::now(),
             reconciles: 1,
-            causes: causes.clone(),
+            causes: std::mem::take(&mut self.causes),
             changing: std::mem::take(&mut self.samples).changing(),
             delay: DELAY_FIRST,
             until: Some(now + DELAY_FIRST),
