@@ -76,7 +76,7 @@ impl Parts {
         let metrics = manager.metrics().clone();
         self.api.expose_metrics("controllers", Arc::new(move || metrics.render_text()));
         let runs = |name: &str| self.controllers.runs(name);
-        let manager = steersman_controllers::restrict_caches(manager, &runs);
+        let manager = steersman_controllers::restrict_caches(manager);
         let root_ca = self.root_ca.as_deref();
         let authority = self.authority.clone();
         let installation = Installation {

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use steersman::{Controller, Manager};
 
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 const NAMESPACE: &str = "kube-system";
 const NAME_PREFIX: &str = "bootstrap-token-";
+
+/// Where the ConfigMap is that tokens sign, and its name.
+pub(crate) const PUBLIC: &str = "kube-public";
+pub(crate) const CLUSTER_INFO: &str = "cluster-info";
 
 /// Until when a token is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +23,21 @@ pub(crate) enum Life {
     Left(Duration),
     /// It has ended, or says when in a way that nobody understands.
     Over,
+}
+
+/// Adds a controller of tokens, with caches of its own: it reads other ConfigMaps and Secrets than
+/// all other controllers, and theirs would have to hold every one of the cluster for it.
+pub(crate) fn install(manager: Manager, controller: Controller) -> Manager {
+    let name = controller.name();
+    let apart = manager
+        .cluster(name, manager.client_of(name))
+        .configured::<Secret>(|secrets| {
+            secrets.namespaces([NAMESPACE]).fields(format!("type={TYPE}"))
+        })
+        .configured::<ConfigMap>(|maps| {
+            maps.namespaces([PUBLIC]).fields(format!("metadata.name={CLUSTER_INFO}"))
+        });
+    manager.with_in(&apart, controller)
 }
 
 /// Whether a Secret holds a bootstrap token.

@@ -206,10 +206,10 @@ pub struct Installation<'a> {
 /// than stay decoded, most would have to be decoded each time.
 const PODS_DECODED: usize = 16_384;
 
-/// Keeps out of a manager's caches what no built-in controller reads of those that run: for a
-/// manager that runs nothing else.
+/// Keeps out of a manager's caches what no built-in controller reads: for a manager that runs
+/// nothing else.
 #[must_use]
-pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager {
+pub fn restrict_caches(manager: Manager) -> Manager {
     let form = Form::Compact { recent: PODS_DECODED };
     let manager = manager
         .cache::<Pod>(|pods| pods.form(form).strip_managed_fields())
@@ -219,15 +219,7 @@ pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager
         .cache::<DaemonSet>(CacheConfig::strip_managed_fields)
         .cache::<Job>(CacheConfig::strip_managed_fields)
         .cache::<CronJob>(CacheConfig::strip_managed_fields);
-    let mut manager = node_lifecycle::restrict_cache(manager);
-    // These read other ConfigMaps and Secrets than everybody else.
-    if !runs(bootstrap_signer::NAME) {
-        manager = root_ca::restrict_cache(manager);
-        if !runs(token_cleaner::NAME) {
-            manager = token_secret::restrict_cache(manager);
-        }
-    }
-    manager
+    token_secret::restrict_cache(root_ca::restrict_cache(node_lifecycle::restrict_cache(manager)))
 }
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
@@ -299,8 +291,6 @@ fn counting(
         legacy_token_cleaner::controller(),
         pod_claims,
         resource_claims,
-        bootstrap_signer::controller(),
-        token_cleaner::controller(),
     ]);
     all
 }
@@ -385,6 +375,9 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let counting = counting(manager.metrics(), pulse.clone(), *settings, serves);
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
+    let bootstrap = [bootstrap_signer::controller(), token_cleaner::controller()];
+    let bootstrap = bootstrap.into_iter().filter(|it| runs(it.name()));
+    let manager = bootstrap.fold(manager, bootstrap_token::install);
     if !runs("garbage-collector-controller") {
         return manager;
     }

@@ -31,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How many entries are read at once where a selector may drop most of them.
 const CHUNK: usize = 500;
 
+/// How many entries are taken in one go where no selector reads them.
+const TURN_UNREAD: usize = 8 * TURN;
+
 const EXPIRED_TOKEN: &str = "The provided continue parameter is too old to display a consistent list result. \
     You can start a new list without the continue parameter, or use the continue token in this \
     response to retrieve the remainder of the results. Continuing with the provided token results \
@@ -155,10 +158,12 @@ async fn take<'a>(
     limit: usize,
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
+    let all = options.selector.is_empty();
+    let turn = if all { TURN_UNREAD } else { TURN };
     let mut bytes = 0;
     for (index, entry) in entries.iter().enumerate() {
-        bytes += entry.value.len();
-        if index % TURN == TURN - 1 || bytes > TURN_BYTES {
+        bytes += if all { 0 } else { entry.value.len() };
+        if index % turn == turn - 1 || bytes > TURN_BYTES {
             bytes = 0;
             tokio::task::yield_now().await;
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -13,7 +15,7 @@ use steersman_cluster::join::{
     Authorities, BootstrapToken, Invitation, Join, JoinError, Membership, Trust,
 };
 use steersman_cluster::{Authentication, Cluster, ControllerSettings, Controllers};
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, interval, timeout};
 
 use crate::{PATIENCE, Scratch};
 
@@ -127,6 +129,49 @@ async fn a_machine_does_not_join_another_cluster_or_with_another_token() {
     for cluster in [open.cluster, elsewhere.cluster] {
         cluster.stop().await;
     }
+}
+
+/// What the server says of its caches.
+async fn caches(client: &kube::Client) -> String {
+    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    client.request_text(request).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_signs_with_tokens_holds_no_other_objects_and_makes_nobody_else_hold_them() {
+    let open = Open::start(Duration::from_hours(1)).await;
+    let client = Client::new(open.cluster.client(), "test");
+    for name in ["a", "b", "c"] {
+        let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        client
+            .create(&ConfigMap { metadata: metadata.clone(), ..ConfigMap::default() })
+            .await
+            .unwrap();
+        client.create(&Secret { metadata, ..Secret::default() }).await.unwrap();
+    }
+    let held = |kind: &str, by: &str, count: usize| {
+        format!("informer_objects{{name=\"{kind}\",group=\"\"{by}}} {count}\n")
+    };
+    let signer = ",cluster=\"bootstrap-signer-controller\"";
+    let namespaces = ["default", "kube-node-lease", "kube-public", "kube-system"].len();
+    let expected = [
+        held("ConfigMap", signer, 1),
+        held("Secret", signer, 1),
+        held("ConfigMap", "", namespaces), // each has the certificates of the authority
+        held("Secret", "", 0),
+    ];
+    let settled = async {
+        let mut ticks = interval(Duration::from_millis(10));
+        loop {
+            ticks.tick().await;
+            let text = caches(&open.cluster.client()).await;
+            if expected.iter().all(|line| text.contains(line)) {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, settled).await.expect("only what is read is held");
+    open.cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,14 +9,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use steersman::{Context, Controller, Next, ObjectKey, Reconciler, Result, clock};
 
-use crate::bootstrap_token;
+use crate::bootstrap_token::{self, CLUSTER_INFO, PUBLIC};
 
 /// What it is called.
 pub(crate) const NAME: &str = "bootstrap-signer-controller";
-
-/// What it signs.
-const NAMESPACE: &str = "kube-public";
-const CLUSTER_INFO: &str = "cluster-info";
 
 /// The bootstrap signer.
 pub(crate) fn controller() -> Controller {
@@ -28,7 +24,7 @@ pub(crate) fn controller() -> Controller {
 }
 
 fn key() -> ObjectKey {
-    ObjectKey::namespaced(NAMESPACE, CLUSTER_INFO)
+    ObjectKey::namespaced(PUBLIC, CLUSTER_INFO)
 }
 
 struct Signer;

@@ -308,6 +308,13 @@ impl Manager {
         self
     }
 
+    /// The client that the controller or runnable of this name gets: what
+    /// [`client_for`](Self::client_for) has for it, or the manager's own.
+    pub fn client_of(&self, name: &str) -> kube::Client {
+        let own = self.clients.as_ref().and_then(|clients| clients(name));
+        own.unwrap_or_else(|| self.client.kube().clone())
+    }
+
     /// What queues and caches count.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
