@@ -4,20 +4,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
-use kube::core::{
-    ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta, Request, Status,
-};
+use kube::core::{ApiResource, DynamicResourceScope, Request, Status};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use steersman::{Client, ObjectKey, Result};
 
 use crate::discovery::ServedResource;
 
-/// The metadata of an object without the parts that take most space and that nobody here
-/// reads: managed fields, annotations and labels.
+/// The metadata of an object as far as anybody here reads it: what it is called, whose it is and
+/// how far its deletion is. Managed fields, which are most of what is sent, are passed over without
+/// being built: every change of every object comes through here.
 #[derive(Debug)]
 pub(super) struct Metadata(ObjectMeta);
 
@@ -32,13 +31,31 @@ impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Outer {
-            metadata: ObjectMeta,
+            metadata: Read,
         }
-        let mut meta = Outer::deserialize(deserializer)?.metadata;
-        meta.managed_fields = None;
-        meta.annotations = None;
-        meta.labels = None;
-        Ok(Self(meta))
+        /// `null` is as good as absent in every field.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Read {
+            name: Option<String>,
+            namespace: Option<String>,
+            uid: Option<String>,
+            resource_version: Option<String>,
+            deletion_timestamp: Option<Time>,
+            finalizers: Option<Vec<String>>,
+            owner_references: Option<Vec<OwnerReference>>,
+        }
+        let read = Outer::deserialize(deserializer)?.metadata;
+        Ok(Self(ObjectMeta {
+            name: read.name,
+            namespace: read.namespace,
+            uid: read.uid,
+            resource_version: read.resource_version,
+            deletion_timestamp: read.deletion_timestamp,
+            finalizers: read.finalizers,
+            owner_references: read.owner_references,
+            ..ObjectMeta::default()
+        }))
     }
 }
 
@@ -121,8 +138,8 @@ impl<'a> Remote<'a> {
     pub(super) async fn get(&self) -> Result<Option<ObjectMeta>> {
         let request = self.collection.get_metadata(self.name, &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
-        match self.client.kube().request::<PartialObjectMeta<DynamicObject>>(request).await {
-            Ok(object) => Ok(Some(object.metadata)),
+        match self.client.kube().request::<Metadata>(request).await {
+            Ok(object) => Ok(Some(object.into_inner())),
             Err(kube::Error::Api(status)) if is_absent(&status) => Ok(None),
             Err(error) => Err(error.into()),
         }

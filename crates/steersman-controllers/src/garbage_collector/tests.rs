@@ -8,7 +8,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{Instant, interval};
 
-use super::graph::{Graph, Node, Work};
+use super::graph::{Deletion, Graph, Node, Work};
+use super::objects::Metadata;
 use super::plan::{Decision, OwnerState, decide, invalid_namespace};
 use super::until_quiet;
 use crate::discovery::{ServedResource, test_resource};
@@ -284,4 +285,23 @@ async fn what_is_served_is_asked_for_when_no_more_definitions_come_or_it_takes_t
     assert_eq!(waited(0).await, 100);
     assert_eq!(waited(11).await, 600);
     assert_eq!(waited(1000).await, 2000);
+}
+
+#[test]
+fn of_an_object_only_that_is_built_which_is_read() {
+    let object: Metadata = serde_json::from_value(json!({
+        "kind": "PartialObjectMetadata",
+        "metadata": {
+            "name": "web-0", "namespace": "default", "uid": "u", "resourceVersion": "7",
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["orphan"],
+            "ownerReferences": [reference("set")], "generation": null,
+            // Of no use, and not what they should be: nobody looked at them.
+            "managedFields": 5, "labels": 6, "annotations": 7,
+        },
+    }))
+    .unwrap();
+    let node = Node::new(resource(), object.into_inner()).unwrap();
+    assert_eq!((&*node.uid, &*node.key.name), ("u", "web-0"));
+    assert_eq!(node.deletion, Deletion::Orphan);
+    assert!(node.refers_to("set").is_some());
 }
