@@ -14,7 +14,7 @@ use steersman::{Context, Next, Result, clock};
 use super::act::Actor;
 use super::identity::{ordinal_of, revision_of, spec};
 use super::plan::{Action, Plan, Revision, Rollout};
-use super::status::{self, Revisions};
+use super::status::{self, Done, Revisions};
 use super::{revision, selector};
 use crate::hash;
 use crate::history::{self, History, Snapshot};
@@ -32,7 +32,7 @@ pub(super) async fn reconcile(set: Arc<StatefulSet>, ctx: Context<StatefulSet>) 
     let pods: Vec<Arc<Pod>> = claim_children_where(&ctx, selector(&set), is_member).await?;
     let now = clock::now();
     if set.metadata.deletion_timestamp.is_some() {
-        ctx.status(status::status(&set, &pods, &known_revisions(&set), 0, now));
+        ctx.status(status::status(&set, &pods, &known_revisions(&set), &Done::default(), now));
         return Ok(Next::Settled);
     }
     let data = spec(&set).map_or(Value::Null, |spec| history::data_of(&spec.template));
@@ -58,9 +58,9 @@ pub(super) async fn reconcile(set: Arc<StatefulSet>, ctx: Context<StatefulSet>) 
     };
     let plan = rollout.plan();
     let waits = plan.waits_for_claim;
-    let acted = act(&rollout, plan, &ctx).await;
-    let leaving = acted.as_ref().copied().unwrap_or(0);
-    ctx.status(status::status(&set, &pods, &names, leaving, now));
+    let mut done = Done::default();
+    let acted = act(&rollout, plan, &ctx, &mut done).await;
+    ctx.status(status::status(&set, &pods, &names, &done, now));
     let forgotten = forget(&set, &pods, &history, &names, &ctx).await;
     acted?;
     forgotten?;
@@ -110,8 +110,13 @@ fn template_of(set: &StatefulSet, revision: &ControllerRevision) -> Revision {
     Revision { name: history::name_of(revision).to_owned(), template: template.unwrap_or_default() }
 }
 
-/// Carries out the plan; gives the number of Pods that were deleted to be updated.
-async fn act(rollout: &Rollout<'_>, plan: Plan, ctx: &Context<StatefulSet>) -> Result<usize> {
+/// Carries out the plan, and notes what of it is done.
+async fn act(
+    rollout: &Rollout<'_>,
+    plan: Plan,
+    ctx: &Context<StatefulSet>,
+    done: &mut Done,
+) -> Result<()> {
     let actor = Actor { set: rollout.set, ctx };
     for step in plan.steps {
         let in_order = rollout.is_ordered();
@@ -120,7 +125,10 @@ async fn act(rollout: &Rollout<'_>, plan: Plan, ctx: &Context<StatefulSet>) -> R
             if in_order { vec![1; actions.len()] } else { slow_start(actions.len()).collect() };
         for size in sizes {
             let batch: Vec<Action> = actions.by_ref().take(size).collect();
+            let revisions: Vec<Option<String>> = batch.iter().map(revision_made).collect();
             let acted = join_all(batch.into_iter().map(|action| actor.act(action))).await;
+            let made = revisions.into_iter().zip(&acted).filter(|(_, result)| result.is_ok());
+            done.created.extend(made.filter_map(|(revision, _)| revision));
             acted.into_iter().collect::<Result<()>>()?;
         }
     }
@@ -128,7 +136,16 @@ async fn act(rollout: &Rollout<'_>, plan: Plan, ctx: &Context<StatefulSet>) -> R
     for pod in plan.update {
         actor.act(Action::Delete(pod)).await?;
     }
-    Ok(leaving)
+    done.leaving = leaving;
+    Ok(())
+}
+
+/// The revision of the Pod that an action creates.
+fn revision_made(action: &Action) -> Option<String> {
+    match action {
+        Action::Create(pod) => Some(revision_of(pod).to_owned()),
+        _ => None,
+    }
 }
 
 /// Deletes the oldest revisions that no Pod is of.

@@ -19,13 +19,23 @@ pub(super) struct Revisions {
     pub(super) collisions: i32,
 }
 
-/// The status of `set` when these are its Pods, `leaving` of which are deleted this moment to be
-/// updated.
+/// What has just been done, and no cache shows yet. A status that knows of it need not be written
+/// again when it is seen: of a set that starts in order that is half of what is written, and its next
+/// Pod waits for it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Done {
+    /// The revisions of the Pods that were created.
+    pub(super) created: Vec<String>,
+    /// How many Pods were deleted to be updated.
+    pub(super) leaving: usize,
+}
+
+/// The status of `set` when these are its Pods and this was done to them.
 pub(super) fn status(
     set: &StatefulSet,
     pods: &[Arc<Pod>],
     revisions: &Revisions,
-    leaving: usize,
+    done: &Done,
     now: Timestamp,
 ) -> StatefulSetStatus {
     let count = |counts: &dyn Fn(&Pod) -> bool| {
@@ -37,11 +47,13 @@ pub(super) fn status(
         is_created(pod) && pod.metadata.deletion_timestamp.is_none() && revision_of(pod) == revision
     };
     let available = |pod: &Pod| pod::availability(pod, min_ready_seconds(set), now);
-    let leaving = i32::try_from(leaving).unwrap_or(i32::MAX);
-    let replicas = count(&is_created);
+    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    let created = |revision: &str| number(done.created.iter().filter(|of| *of == revision).count());
+    let replicas = count(&is_created) + number(done.created.len());
     let ready = count(&is_running_and_ready);
-    let updated = count(&|pod| is_of(pod, &revisions.update));
-    let mut current = count(&|pod| is_of(pod, &revisions.current)) - leaving;
+    let updated = count(&|pod| is_of(pod, &revisions.update)) + created(&revisions.update);
+    let mut current = count(&|pod| is_of(pod, &revisions.current)) + created(&revisions.current)
+        - number(done.leaving);
     let mut current_revision = &revisions.current;
     let arrived = [updated, ready, replicas].iter().all(|count| *count == desired(set));
     if is_rolling(set) && arrived {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::claims;
 use super::identity::{ordinal_of, revision_of};
 use super::plan::{Action, Revision, Rollout};
-use super::status::{self, Revisions};
+use super::status::{self, Done, Revisions};
 
 const NOW: &str = "2030-01-01T12:00:00Z";
 
@@ -325,15 +325,20 @@ fn status_counts_by_revision_and_completes_an_update() {
     let set = set(&json!({"minReadySeconds": 15}));
     let names = Revisions { current: "web-a".into(), update: "web-b".into(), collisions: 2 };
     let pods = [pod(0, "old"), pod(1, "ready"), pod(2, "leaving"), pod(3, "starting")];
-    let found = status::status(&set, &pods, &names, 0, now());
+    let found = status::status(&set, &pods, &names, &Done::default(), now());
     assert_eq!((found.replicas, found.ready_replicas), (4, Some(3)));
     assert_eq!(found.available_replicas, Some(0));
     assert_eq!((found.current_replicas, found.updated_replicas), (Some(1), Some(2)));
     assert_eq!((found.observed_generation, found.collision_count), (Some(4), Some(2)));
-    let leaving = status::status(&set, &pods, &names, 1, now());
+    let one_leaves = Done { leaving: 1, ..Done::default() };
+    let leaving = status::status(&set, &pods, &names, &one_leaves, now());
     assert_eq!(leaving.current_replicas, None, "the one that is deleted now is not counted");
+    let one_came = Done { created: vec!["web-b".into()], ..Done::default() };
+    let came = status::status(&set, &pods, &names, &one_came, now());
+    assert_eq!((came.replicas, came.ready_replicas), (5, Some(3)), "it is there, but not ready");
+    assert_eq!((came.current_replicas, came.updated_replicas), (Some(1), Some(3)));
     let pods = [pod(0, "ready"), pod(1, "ready"), pod(2, "ready")];
-    let found = status::status(&set, &pods, &names, 0, now());
+    let found = status::status(&set, &pods, &names, &Done::default(), now());
     assert_eq!(found.current_revision.as_deref(), Some("web-b"));
     assert_eq!((found.current_replicas, found.updated_replicas), (Some(3), Some(3)));
 }

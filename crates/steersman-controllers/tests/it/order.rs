@@ -20,9 +20,12 @@ const WAY: [&str; 7] = [
     "deployment-controller update deployments/status",
 ];
 
-/// What was written to Deployments, ReplicaSets and Pods: by whom, how and to what, in the order in
+/// The resources whose writes are looked at.
+const WORKLOADS: [&str; 4] = ["deployments", "replicasets", "statefulsets", "pods"];
+
+/// What was written to workloads and Pods: by whom, how and to what, in the order in
 /// which it was asked for. (That of the answers is another: who watches may be told before.)
-fn writes(record: &AuditRecord) -> Vec<String> {
+pub(crate) fn writes(record: &AuditRecord) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = record.documents();
     let is_done = |event: &&Value| {
@@ -35,7 +38,7 @@ fn writes(record: &AuditRecord) -> Vec<String> {
     for event in events.iter().filter(|event| event["stage"] == "RequestReceived") {
         let object = &event["objectRef"];
         let is_read = ["get", "list", "watch"].contains(&&*text(&event["verb"]));
-        let is_step = ["deployments", "replicasets", "pods"].contains(&&*text(&object["resource"]));
+        let is_step = WORKLOADS.contains(&&*text(&object["resource"]));
         if is_read || !is_step || !done.contains(&&*text(&event["auditID"])) {
             continue;
         }

@@ -11,6 +11,7 @@ use steersman_testkit::Cluster;
 
 use crate::events::told;
 use crate::objects::{all, all_become, image, is_ready, object};
+use crate::order::writes;
 
 /// A set of three Pods, changed by what is in `spec`.
 fn set(name: &str, spec: &Value) -> StatefulSet {
@@ -90,6 +91,18 @@ async fn pods_come_in_order_and_go_in_reverse(cluster: Cluster) -> Result<()> {
     let mut expected: Vec<String> = (0..3).map(|n| said("SuccessfulCreate", "Create", n)).collect();
     expected.extend([1, 2].map(|n| said("SuccessfulDelete", "Delete", n)));
     assert_eq!(told(&cluster, "StatefulSet").await?, expected);
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_status_knows_of_the_pod_that_was_just_created(cluster: Cluster) -> Result<()> {
+    let record = cluster.audit();
+    cluster.client().create(&set("web", &json!({}))).await?;
+    cluster.eventually("web", |set: &StatefulSet| settled(set, 3)).await?;
+    let written = writes(&record);
+    let statuses = written.iter().filter(|write| write.ends_with("statefulsets/status")).count();
+    // The first Pod is there, the second when the first is ready, the third, and all are ready.
+    assert_eq!(statuses, 4, "{written:#?}");
     Ok(())
 }
 
