@@ -75,6 +75,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::Form;
+use steersman::events::EventForm;
 use steersman::informer::CacheConfig;
 use steersman::manager::Group;
 use steersman::{Controller, Manager, Metrics};
@@ -230,7 +231,14 @@ pub fn all() -> Vec<Controller> {
 
 /// The same for a cluster that also serves these groups and versions.
 pub fn all_serving(serves: Serves<'_>) -> Vec<Controller> {
-    counting(&Metrics::default(), None, ControllerSettings::default(), serves)
+    let all = counting(&Metrics::default(), None, ControllerSettings::default(), serves);
+    all.into_iter().map(recording).collect()
+}
+
+/// A controller whose events read like those of kube-controller-manager, all of whose controllers
+/// record them by client-go's `tools/record`.
+fn recording(controller: Controller) -> Controller {
+    controller.event_form(EventForm::Counted)
 }
 
 /// The same, which count as Kubernetes' controllers do.
@@ -313,12 +321,12 @@ fn on_request(metrics: &Metrics, serves: Serves<'_>) -> Vec<Controller> {
 /// The controller `service-lb-controller`, which gives Services of the type `LoadBalancer` addresses of
 /// this pool.
 pub fn load_balancer(pool: Cidr) -> Controller {
-    service_lb::controller(pool)
+    recording(service_lb::controller(pool))
 }
 
 /// The controller `node-ipam-controller`, which gives nodes parts of ranges, one of each.
 pub fn node_ipam(cidrs: &[NodeCidrs]) -> Controller {
-    node_ipam::controller(&Metrics::default(), cidrs)
+    recording(node_ipam::controller(&Metrics::default(), cidrs))
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
@@ -374,15 +382,16 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer).chain(ranges);
     let counting = counting(manager.metrics(), pulse.clone(), *settings, serves);
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
-    let manager = chosen.fold(manager, Manager::with);
+    let manager = chosen.map(recording).fold(manager, Manager::with);
     let bootstrap = [bootstrap_signer::controller(), token_cleaner::controller()];
-    let bootstrap = bootstrap.into_iter().filter(|it| runs(it.name()));
+    let bootstrap = bootstrap.into_iter().filter(|it| runs(it.name())).map(recording);
     let manager = bootstrap.fold(manager, bootstrap_token::install);
     if !runs("garbage-collector-controller") {
         return manager;
     }
     let group = Group::LeaderElected;
-    let (recorder, metrics) = (manager.recorder().clone(), manager.metrics().clone());
+    let recorder = manager.recorder().form(EventForm::Counted);
+    let metrics = manager.metrics().clone();
     manager.with_runnable_in(group, "garbage-collector", move |client, shutdown| {
         garbage_collector::run(client, recorder, metrics, shutdown)
     })

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::Manager;
+use steersman::events::EventForm;
 use steersman::manager::Group;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -215,12 +216,12 @@ impl ConnectedNode {
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
         let Self { cri, machine, settings, health, sight, manifests } = self;
-        let runtime = Real::new(settings, manager.recorder());
+        let recorder = manager.recorder().form(EventForm::Counted).reporting("kubelet");
+        let runtime = Real::new(settings, &recorder);
         let pressure = runtime.conditions();
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
         let bound = format!("spec.nodeName={}", machine.name);
-        let recorder = manager.recorder().reporting("kubelet");
         let machines = Arc::new([(machine.name.clone(), machine.clone())].into());
         let (_, unscripted) = watch::channel(());
         let signals = Signals { scripts: unscripted, outages };

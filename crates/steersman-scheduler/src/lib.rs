@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steersman::Manager;
+use steersman::events::EventForm;
 use steersman::manager::Group;
 
 pub use config::{Configuration, ConfigurationError};
@@ -122,7 +123,7 @@ impl Scheduler {
             waiting: self.waiting,
         };
         let caches = manager.caches().clone();
-        let recorder = manager.recorder().clone();
+        let recorder = manager.recorder().form(EventForm::Series);
         let group = Group::LeaderElected;
         Ok(manager.with_runnable_in(group, PART, move |client, stop| {
             scheduler::run(parts, caches, recorder, client, stop)

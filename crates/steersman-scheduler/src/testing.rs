@@ -227,6 +227,10 @@ fn named<K: kube::ResourceExt>(objects: &[Arc<K>], key: &ObjectKey) -> Option<Ar
 }
 
 impl Lister for Objects {
+    fn pod(&self, _: &ObjectKey) -> Option<Arc<Pod>> {
+        None
+    }
+
     fn claim(&self, key: &ObjectKey) -> Option<Arc<PersistentVolumeClaim>> {
         named(&self.claims, key)
     }

@@ -9,17 +9,25 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Service;
 use steersman::Controller;
+use steersman::workqueue::ExponentialBackoff;
 
 use crate::cidr::Cidr;
 use plan::concerns;
 use reconcile::Balancer;
+
+/// How soon, and how late at most, what failed is tried again: a cloud is not asked in a hurry. As in
+/// Kubernetes, each Service has only its own failures to wait for.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
 /// The Service load balancer controller, which gives addresses of this pool.
 pub(crate) fn controller(pool: Cidr) -> Controller {
     Controller::of::<Service>()
         .named("service-lb-controller")
         .only(concerns)
+        .rate_limit(ExponentialBackoff::new(BACKOFF.0, BACKOFF.1))
         .reconcile(Balancer::new(pool))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event as Counted, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
@@ -21,7 +21,9 @@ pub(crate) async fn told(cluster: &Cluster, kind: &str) -> Result<Vec<String>> {
     };
     let said = |text: &Option<String>| text.clone().unwrap_or_default();
     let line = |event: &Event| {
-        let (who, type_) = (said(&event.reporting_controller), said(&event.type_));
+        let source = event.deprecated_source.as_ref().and_then(|source| source.component.clone());
+        let who = source.unwrap_or_else(|| said(&event.reporting_controller));
+        let type_ = said(&event.type_);
         format!("{who} {type_} {}: {}", said(&event.reason), said(&event.note))
     };
     let mut lines: Vec<String> = events.iter().filter(about).map(line).collect();
@@ -91,6 +93,42 @@ async fn a_pod_tells_where_it_went_what_was_started_and_what_ends(cluster: Clust
     assert_eq!(killing.reporting_instance.as_deref(), Some("node-0"));
     let part = killing.regarding.as_ref().unwrap().field_path.as_deref();
     assert_eq!(part, Some("spec.containers{main}"));
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn a_kubelet_and_a_controller_count_what_happens_again(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 1, "nginx")).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 1 && pods.iter().all(is_ready)).await?;
+    for replicas in [0, 1, 0, 1] {
+        let scale = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        cluster.client().patch::<Deployment, _>("web", &scale).await?;
+        all_become(&cluster, |pods: &[Pod]| pods.len() == replicas && pods.iter().all(is_ready))
+            .await?;
+        cluster.advance(Duration::from_secs(60)).await;
+    }
+    let events: Vec<Counted> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let up =
+        |event: &&Counted| event.message.as_deref().is_some_and(|it| it.contains("from 0 to 1"));
+    let scaled = events.iter().find(up).unwrap();
+    assert_eq!((scaled.count, &scaled.event_time, &scaled.action), (Some(3), &None, &None));
+    let source = scaled.source.as_ref().unwrap();
+    assert_eq!((source.component.as_deref(), &source.host), (Some("deployment-controller"), &None));
+    assert_eq!(scaled.reporting_component.as_deref(), Some("deployment-controller"));
+    assert_eq!(scaled.reporting_instance.as_deref().unwrap_or_default(), "");
+    let (first, last) = (&scaled.first_timestamp, &scaled.last_timestamp);
+    let apart = last.as_ref().unwrap().0.duration_since(first.as_ref().unwrap().0);
+    assert!((120..300).contains(&apart.as_secs()), "{apart}");
+    let killing = events.iter().find(|event| event.reason.as_deref() == Some("Killing")).unwrap();
+    let source = killing.source.as_ref().unwrap();
+    assert_eq!(
+        (source.component.as_deref(), source.host.as_deref()),
+        (Some("kubelet"), Some("node-0"))
+    );
+    let scheduled =
+        events.iter().find(|event| event.reason.as_deref() == Some("Scheduled")).unwrap();
+    assert!(scheduled.event_time.is_some() && scheduled.count.is_none(), "{scheduled:#?}");
+    assert_eq!(scheduled.action.as_deref(), Some("Binding"));
     Ok(())
 }
 

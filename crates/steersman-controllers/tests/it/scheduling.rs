@@ -391,5 +391,21 @@ async fn a_pod_that_has_to_wait_for_its_volumes_says_where_it_will_go(
     assert_eq!(Some(selected), nominated(&web).as_ref());
     cluster.eventually("plain", is_ready).await?;
     assert_eq!(nominated(&client.get("plain").await?.unwrap()), None);
+    let failures = async |why: &str| -> Result<usize> {
+        let events: Vec<Event> = client.list(&ListOptions::namespace("default")).await?;
+        let says = |event: &&Event| event.note.as_deref().is_some_and(|note| note.contains(why));
+        Ok(events.iter().filter(says).count())
+    };
+    assert_eq!(failures("VolumeBinding").await?, 0);
+    cluster.advance(Duration::from_secs(580)).await;
+    assert_eq!(failures("VolumeBinding").await?, 0, "it waits for ten minutes");
+    cluster.advance(Duration::from_secs(30)).await;
+    let late =
+        "running PreBind plugin \"VolumeBinding\": binding volumes: context deadline exceeded";
+    assert_eq!(failures(late).await?, 1);
+    client.delete::<Pod>("web", &DeleteParams::default()).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let gone = "binding volumes: pod does not exist any more: pod \"web\" not found";
+    assert_eq!(failures(gone).await?, 1, "nobody waits for what a Pod needed that is gone");
     Ok(())
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -201,6 +204,68 @@ async fn load_balancers_have_an_address_of_the_pool_until_they_go(cluster: Clust
         assert!(told.iter().any(|it| it == line), "{line} in {told:#?}");
     }
     Ok(())
+}
+
+#[steersman::test]
+async fn a_load_balancer_that_gets_no_address_is_tried_ever_later(cluster: Cluster) -> Result<()> {
+    cluster.run(steersman_controllers::load_balancer("10.200.0.0/30".parse()?));
+    let mut reconciles = cluster.reconciles();
+    let balancer = json!({"type": "LoadBalancer", "selector": {"app": "web"}});
+    for name in ["a", "b", "c"] {
+        cluster.client().create(&service(name, &balancer)).await?;
+        cluster.advance(Duration::from_secs(1)).await;
+    }
+    cluster.advance(Duration::from_secs(1000)).await;
+    let records = std::iter::from_fn(|| reconciles.try_recv().ok());
+    let tries: Vec<_> = records.filter(|it| &*it.key.name == "c").map(|it| it.started).collect();
+    let waited = tries.windows(2).map(|two| two[1].duration_since(two[0]).as_secs_f64());
+    let waited: Vec<f64> = waited.collect();
+    let expected = [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0];
+    // A wait is at most a tenth longer, so that not all are tried at once.
+    let fits = |(waited, least): (&f64, &f64)| (*least..least * 1.1 + 0.1).contains(waited);
+    assert!(waited.len() >= 7 && waited.iter().zip(&expected).all(fits), "{waited:?}");
+    let failed = told(&cluster, "Service").await?;
+    let failed = failed.iter().filter(|line| line.contains("Warning SyncLoadBalancerFailed"));
+    assert_eq!(failed.count(), 1, "it is counted");
+    Ok(())
+}
+
+#[steersman::test]
+async fn what_cannot_be_written_of_a_service_is_tried_ever_later(cluster: Cluster) -> Result<()> {
+    let refuse = object::<ValidatingAdmissionPolicy>(json!({
+        "metadata": {"name": "frozen"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["", "discovery.k8s.io"], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["endpoints", "endpointslices"],
+            }]},
+            "validations": [{"expression": "false", "message": "not now"}],
+        },
+    }));
+    let bind = object::<ValidatingAdmissionPolicyBinding>(json!({
+        "metadata": {"name": "frozen"},
+        "spec": {"policyName": "frozen", "validationActions": ["Deny"]},
+    }));
+    cluster.client().create(&refuse).await?;
+    cluster.client().create(&bind).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    let retries = async |name: &str| {
+        metric(&cluster, &format!("workqueue_retries_total{{name=\"{name}\"")).await
+    };
+    let (endpoints, slices) = ("endpoints-controller", "endpointslice-controller");
+    let before = (retries(endpoints).await?, retries(slices).await?);
+    cluster.client().create(&selecting("web")).await?;
+    cluster.advance(Duration::from_secs(100)).await;
+    // Twice as long each time: from 5 ms on, and from 1 s on.
+    let after = (retries(endpoints).await?, retries(slices).await?);
+    let tried = (after.0 - before.0, after.1 - before.1);
+    assert!((13..=16).contains(&tried.0) && (6..=7).contains(&tried.1), "{tried:?}");
+    cluster
+        .client()
+        .delete::<ValidatingAdmissionPolicyBinding>("frozen", &DeleteParams::default())
+        .await?;
+    cluster.eventually("web", |_: &Endpoints| true).await?;
+    has_endpoints(&cluster, "web", 0).await
 }
 
 #[steersman::test]

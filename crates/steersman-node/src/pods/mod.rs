@@ -26,6 +26,7 @@ use std::time::Duration;
 use futures::stream::{self, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use steersman::controller::source::Source;
+use steersman::events::EventForm;
 use steersman::informer::Event;
 use steersman::workqueue::ExponentialBackoff;
 use steersman::{Controller, ObjectKey};
@@ -129,6 +130,7 @@ fn build<R: ContainerRuntime>(
         .rate_limit(ExponentialBackoff::new(RETRY.0, RETRY.1))
         .concurrency(CONCURRENCY)
         .reconcile(worker)
+        .event_form(EventForm::Counted)
 }
 
 /// All Pods, each time something changes.

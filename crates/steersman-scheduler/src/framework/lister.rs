@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service,
+    Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
@@ -15,6 +15,8 @@ use steersman::ObjectKey;
 
 /// Objects as the caches have them.
 pub trait Lister: Send + Sync {
+    /// A Pod.
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>>;
     /// A claim for a volume.
     fn claim(&self, key: &ObjectKey) -> Option<Arc<PersistentVolumeClaim>>;
     /// A class of volumes.

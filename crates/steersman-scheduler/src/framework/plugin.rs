@@ -192,7 +192,7 @@ pub struct Binding {
     pub lister: Arc<dyn Lister>,
     /// Writes.
     pub client: Client,
-    /// Tells of every change of claims, volumes and nodes.
+    /// Tells of every change of claims and volumes, and of every Pod that goes.
     pub storage_changes: tokio::sync::watch::Receiver<u64>,
 }
 

@@ -219,6 +219,7 @@ fn gone(shared: &Shared, uid: &str) {
     let matters = (old.is_some() || was_nominated) && state.queue.listens();
     drop(state);
     shared.waiting.reject(uid, "", "pod is gone");
+    shared.storage.send_modify(|changes| *changes += 1); // nobody needs its volumes any more
     if matters {
         let object = Object::Pod(Before { old, new: None });
         let (resource, action) = (Resource::AssignedPod, Action::DELETE);

@@ -75,6 +75,10 @@ impl Informers {
 }
 
 impl Lister for Informers {
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
+        self.pods.cache().get(key)
+    }
+
     fn claim(&self, key: &ObjectKey) -> Option<Arc<PersistentVolumeClaim>> {
         self.claims.cache().get(key)
     }

@@ -17,6 +17,7 @@ use crate::caches::{CachedKind, Caches};
 use crate::client::Way;
 use crate::codec::Codec;
 use crate::context::{AppliedMemory, Declared, Equipment, LookedAt};
+use crate::events::EventForm;
 use crate::kind::ErasedKind;
 use crate::object::ObjectKey;
 use crate::shard::Sharding;
@@ -54,6 +55,7 @@ impl Assembly {
             graph,
             everywhere: self.sharding.is_some(), // each member has keys of its own
             has_cleanup: !self.cleanups.is_empty(),
+            event_form: EventForm::default(),
             invalid: self.sharding.as_ref().and_then(|sharding| sharding.check().err()),
             run: Box::new(move |env| Box::pin(self.run(env))),
         }

@@ -39,7 +39,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::election::InvalidSettings;
 use crate::error::Result;
-use crate::events::Recorder;
+use crate::events::{EventForm, Recorder};
 use crate::informer::Event;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
@@ -243,6 +243,7 @@ pub struct Controller {
     graph: Vec<DeclaredKind>,
     everywhere: bool,
     has_cleanup: bool,
+    event_form: EventForm,
     /// Why it cannot run, if it was set up in a way that cannot work.
     invalid: Option<InvalidSettings>,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
@@ -283,6 +284,17 @@ impl Controller {
         self
     }
 
+    /// How the events of this controller are written; otherwise as [`EventForm::Series`].
+    #[must_use]
+    pub fn event_form(mut self, form: EventForm) -> Self {
+        self.event_form = form;
+        self
+    }
+
+    pub(crate) fn writes_events_as(&self) -> EventForm {
+        self.event_form
+    }
+
     pub(crate) fn runs_everywhere(&self) -> bool {
         self.everywhere
     }
@@ -298,7 +310,8 @@ impl Controller {
     }
 
     /// Runs until the environment shuts down.
-    pub(crate) async fn run(self, environment: Environment) {
+    pub(crate) async fn run(self, mut environment: Environment) {
+        environment.recorder = environment.recorder.form(self.event_form);
         (self.run)(environment).await;
     }
 }

@@ -8,6 +8,13 @@
 //! - Of [`Group`]s with more than `NOTES_MAX` notes within `GROUP_MEMORY`, new notes go to one
 //!   series that speaks for all.
 //! - Beginning a series takes a token from the bucket of its subject.
+//!
+//! Counted events follow the [rules of client-go's `tools/record`] instead: each occurrence takes a
+//! token and is written at once if there is one; a series is remembered until it is the one that
+//! was silent for longest of too many; and the event that speaks for others says what the last of
+//! them said.
+//!
+//! [rules of client-go's `tools/record`]: https://pkg.go.dev/k8s.io/client-go/tools/record#EventCorrelator
 
 mod bucket;
 mod group;
@@ -20,7 +27,9 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::time::Instant;
 
-use super::identity::{Group, Identity, Subject};
+use super::EventForm;
+use super::document::Origin;
+use super::identity::{Allowance, Group, Identity};
 use super::metrics::Loss;
 use bucket::Bucket;
 use group::Notes;
@@ -39,14 +48,24 @@ pub(super) struct Moment {
     pub(super) time: MicroTime,
 }
 
+/// Another occurrence of a series.
+struct Occurrence {
+    now: Moment,
+    /// Whether it may be written.
+    allowed: bool,
+}
+
 /// All series that are open.
 #[derive(Default)]
 pub(super) struct Book {
     series: HashMap<Arc<Identity>, Series>,
     /// The series that nobody writes at the moment, by when they want attention.
     due: BTreeSet<(Instant, Arc<Identity>)>,
+    /// The series of which nothing is to be written and which never end, by when they happened
+    /// last.
+    silent: BTreeSet<(Instant, Arc<Identity>)>,
     groups: HashMap<Group, Notes>,
-    buckets: HashMap<Subject, Bucket>,
+    buckets: HashMap<Allowance, Bucket>,
 }
 
 impl Book {
@@ -57,22 +76,28 @@ impl Book {
 
     /// Notes an occurrence. Returns whether something is due earlier than it was.
     pub(super) fn observe(&mut self, identity: Identity, now: Moment) -> Result<bool, Loss> {
-        let note = identity.note.clone().unwrap_or_default();
-        let known = self.series.contains_key(&identity);
-        let one_too_many = !known && self.too_many_notes(&identity, &now);
-        let identity = if one_too_many { identity.combined() } else { identity };
-        if let Some((identity, series)) = self.series.get_key_value(&identity) {
-            let identity = Arc::clone(identity);
-            let before = series.due();
-            return Ok(self.count(&identity, before, now));
+        let counted = identity.form() == EventForm::Counted;
+        let known = !counted && self.series.contains_key(&identity);
+        let combined = !known && self.too_many_notes(&identity, &now);
+        let first = combined.then(|| identity.clone());
+        let identity = if combined { identity.combined() } else { identity };
+        let token = if counted { Some(self.take_token(&identity, now.instant)) } else { None };
+        let allowed = token.is_none_or(|token| token.is_ok());
+        if let Some((known, _)) = self.series.get_key_value(&identity) {
+            let known = Arc::clone(known);
+            let last = first.filter(|_| counted);
+            let sooner = self.count(&known, last.as_ref(), Occurrence { now, allowed });
+            return token.unwrap_or(Ok(())).map(|()| sooner);
         }
         self.make_room(now.instant)?;
-        self.take_token(&identity.group.subject, now.instant)?;
-        let event = identity.to_event(&note, &now.time);
+        if !counted {
+            self.take_token(&identity, now.instant)?;
+        }
+        let origin = Origin::new(first.as_ref().unwrap_or(&identity), combined, now.time.clone());
         let identity = Arc::new(identity);
-        self.due.insert((now.instant, Arc::clone(&identity)));
-        self.series.insert(identity, Series::new(event, now));
-        Ok(true)
+        self.series.insert(Arc::clone(&identity), Series::new(origin, now, allowed));
+        self.schedule(identity);
+        token.unwrap_or(Ok(())).map(|()| true)
     }
 
     /// The next series that wants to be written by now. It is not given out again until
@@ -85,7 +110,7 @@ impl Book {
             }
             let (_, identity) = self.due.pop_first()?;
             let series = self.series.get_mut(&identity)?;
-            match series.take() {
+            match series.take(&identity) {
                 Some(task) => return Some(Write { identity, task }),
                 None => self.series.remove(&identity), // it has ended, and all of it was written
             };
@@ -96,7 +121,7 @@ impl Book {
     pub(super) fn take_unwritten(&mut self) -> Option<Write> {
         loop {
             let (_, identity) = self.due.pop_first()?;
-            if let Some(task) = self.series.get_mut(&identity)?.take() {
+            if let Some(task) = self.series.get_mut(&identity)?.take(&identity) {
                 return Some(Write { identity, task });
             }
         }
@@ -110,35 +135,60 @@ impl Book {
     /// Takes in what became of a write. Returns what was lost by it.
     pub(super) fn finish(&mut self, write: Write, written: &Written, now: Instant) -> Option<Loss> {
         let series = self.series.get_mut(&write.identity)?;
-        let loss = series.finish(&write.task, written, now);
-        self.due.insert((series.due(), write.identity));
+        let loss = series.finish(&write, written, now);
+        self.schedule(write.identity);
         loss
     }
 
-    fn count(&mut self, identity: &Arc<Identity>, before: Instant, now: Moment) -> bool {
-        let Some(series) = self.series.get_mut(identity) else { return false };
-        series.count(now);
-        let after = series.due();
-        // A series that is being written is not in the schedule; it comes back when it ended.
-        if self.due.remove(&(before, Arc::clone(identity))) {
-            self.due.insert((after, Arc::clone(identity)));
+    /// Notes when a series wants attention that nobody writes at the moment.
+    fn schedule(&mut self, identity: Arc<Identity>) {
+        let Some(series) = self.series.get(&identity) else { return };
+        match series.due(identity.form()) {
+            Some(due) => self.due.insert((due, identity)),
+            None => self.silent.insert((series.last(), identity)),
+        };
+    }
+
+    /// Takes a series out of the schedule, before it changes. Returns whether it was there: one
+    /// that is being written comes back when that has ended.
+    fn unschedule(&mut self, identity: &Arc<Identity>) -> bool {
+        let Some(series) = self.series.get(identity) else { return false };
+        match series.due(identity.form()) {
+            Some(due) => self.due.remove(&(due, Arc::clone(identity))),
+            None => self.silent.remove(&(series.last(), Arc::clone(identity))),
         }
-        after < before
+    }
+
+    fn count(&mut self, identity: &Arc<Identity>, last: Option<&Identity>, it: Occurrence) -> bool {
+        let scheduled = self.unschedule(identity);
+        let Some(series) = self.series.get_mut(identity) else { return false };
+        let before = series.due(identity.form());
+        if let Some(last) = last {
+            series.now_says(last);
+        }
+        series.count(it.now, it.allowed);
+        let after = series.due(identity.form());
+        if scheduled {
+            self.schedule(Arc::clone(identity));
+        }
+        after.is_some_and(|after| before.is_none_or(|before| after < before))
     }
 
     fn too_many_notes(&mut self, identity: &Identity, now: &Moment) -> bool {
-        if !self.groups.contains_key(&identity.group) {
+        let group = identity.similar();
+        if !self.groups.contains_key(&group) {
             forget_oldest(&mut self.groups, |notes| notes.last);
         }
-        let notes = self.groups.entry(identity.group.clone());
+        let notes = self.groups.entry(group);
         notes.or_insert_with(|| Notes::new(now.instant)).exceeded_by(identity, now.instant)
     }
 
-    fn take_token(&mut self, subject: &Subject, now: Instant) -> Result<(), Loss> {
-        if !self.buckets.contains_key(subject) {
+    fn take_token(&mut self, identity: &Identity, now: Instant) -> Result<(), Loss> {
+        let allowance = identity.allowance();
+        if !self.buckets.contains_key(&allowance) {
             forget_oldest(&mut self.buckets, |bucket| bucket.last);
         }
-        let bucket = self.buckets.entry(subject.clone()).or_insert_with(|| Bucket::full(now));
+        let bucket = self.buckets.entry(allowance).or_insert_with(|| Bucket::full(now));
         if bucket.take(now) { Ok(()) } else { Err(Loss::RateLimited) }
     }
 
@@ -146,6 +196,10 @@ impl Book {
     /// unwritten is never ended: rather, nothing new begins.
     fn make_room(&mut self, now: Instant) -> Result<(), Loss> {
         if self.series.len() < REMEMBERED_MAX {
+            return Ok(());
+        }
+        if let Some((_, identity)) = self.silent.pop_first() {
+            self.series.remove(&identity);
             return Ok(());
         }
         // Those with something unwritten are due soon, so that a silent one is at the end.

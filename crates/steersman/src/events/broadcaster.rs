@@ -9,9 +9,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use k8s_openapi::api::events::v1::Event;
-use kube::api::Patch;
-use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +17,6 @@ use super::book::{Task, Write, Written};
 use super::metrics::Loss;
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::object::ObjectKey;
 
 /// As many writes are under way at most.
 const WRITES_MAX: usize = 8;
@@ -111,12 +107,8 @@ async fn send(client: Client, write: Write) -> (Write, Written) {
     let client = user.map_or_else(|| client.clone(), |user| client.acting_as(user));
     let attempt = async {
         match &write.task {
-            Task::Create(event) => client.create_unread::<Event>(event).await,
-            Task::Update { event, series } => {
-                let key = ObjectKey::of(&**event);
-                let patch = Patch::Merge(json!({"series": series}));
-                client.patch::<Event, _>(key, &patch).await.map(drop)
-            }
+            Task { exists: false, event, .. } => event.create(&client).await,
+            Task { exists: true, event, .. } => event.update(&client).await,
         }
     };
     let written = match timeout(WRITE_TIMEOUT, attempt).await {
@@ -132,7 +124,7 @@ async fn send(client: Client, write: Write) -> (Write, Written) {
 /// What an answer means.
 fn judge(write: &Write, result: &Result<()>) -> Written {
     let Err(error) = result else { return Written::Done };
-    let created = matches!(write.task, Task::Create(_));
+    let created = !write.task.exists;
     let code = error.status().map_or(0, |status| status.code);
     match code {
         // An earlier try had arrived, and only its answer was lost.

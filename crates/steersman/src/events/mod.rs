@@ -1,4 +1,5 @@
-//! Events: what a controller reports to people about an object, as `events.k8s.io/v1`.
+//! Events: what a controller reports to people about an object, as `events.k8s.io/v1` or, if it is
+//! to read like an event of kube-controller-manager or a kubelet, as `v1` ([`EventForm`]).
 //!
 //! A [`Recorder`] takes what happened and returns at once; it never waits and never fails. Equal
 //! events become one series, many similar ones are combined, and few are begun per object
@@ -7,10 +8,13 @@
 
 mod book;
 mod broadcaster;
+mod document;
+mod form;
 mod identity;
 mod metrics;
 mod new_event;
 mod reference;
+mod reporter;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +30,12 @@ use crate::metrics::Metrics;
 
 use book::{Book, Moment};
 pub use broadcaster::Broadcaster;
-use identity::{Identity, Reporter};
+pub use form::EventForm;
+use identity::Identity;
 pub(crate) use metrics::EventFamilies;
 pub use new_event::NewEvent;
 pub use reference::Reference;
+use reporter::Reporter;
 
 /// How much attention an event deserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,10 +84,17 @@ impl Recorder {
         (Self { reporter, shared: Arc::clone(&shared) }, Broadcaster::new(client, shared))
     }
 
-    /// The same recorder, reporting as another controller.
+    /// The same recorder, reporting as another controller, in the same form.
     #[must_use]
     pub fn reporting(&self, controller: &str) -> Self {
-        Self { reporter: Reporter::new(controller), shared: Arc::clone(&self.shared) }
+        let reporter = Reporter::new(controller).form(self.reporter.form);
+        Self { reporter, shared: Arc::clone(&self.shared) }
+    }
+
+    /// The same recorder, whose events are written in this form.
+    #[must_use]
+    pub fn form(&self, form: EventForm) -> Self {
+        Self { reporter: self.reporter.form(form), shared: Arc::clone(&self.shared) }
     }
 
     /// The same recorder, reporting as one of several instances of the controller, such as the

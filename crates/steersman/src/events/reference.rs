@@ -1,5 +1,8 @@
 //! What an event is about.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -14,7 +17,37 @@ pub struct Reference {
     namespace: Option<Box<str>>,
     name: Box<str>,
     uid: Option<Box<str>>,
+    seen: Seen,
     field_path: Option<Box<str>>,
+}
+
+/// The version in which an object was seen. It makes no difference: what is said of several versions
+/// of an object is said of one object.
+#[derive(Clone, Debug)]
+struct Seen(Option<Box<str>>);
+
+impl PartialEq for Seen {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Seen {}
+
+impl PartialOrd for Seen {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Seen {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl Hash for Seen {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Reference {
@@ -31,6 +64,7 @@ impl Reference {
             namespace: given(meta.namespace.as_deref()).map(Into::into),
             name: given(meta.name.as_deref()).unwrap_or_default().into(),
             uid: given(meta.uid.as_deref()).map(Into::into),
+            seen: Seen(given(meta.resource_version.as_deref()).map(Into::into)),
             field_path: None,
         }
     }
@@ -59,8 +93,14 @@ impl Reference {
             name: Some(self.name.as_ref().into()),
             uid: self.uid.as_deref().map(str::to_owned),
             field_path: self.field_path.as_deref().map(str::to_owned),
-            ..ObjectReference::default()
+            resource_version: None,
         }
+    }
+
+    /// The same with the version in which it was seen, which is what Events name.
+    pub(super) fn to_versioned_reference(&self) -> ObjectReference {
+        let resource_version = self.seen.0.as_deref().map(str::to_owned);
+        ObjectReference { resource_version, ..self.to_object_reference() }
     }
 }
 

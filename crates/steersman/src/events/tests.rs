@@ -1,14 +1,18 @@
 //! The rules of the book, without a server.
 
+mod counted;
+
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 
-use super::book::{Book, Moment, Task, Write, Written};
-use super::identity::{Identity, Reporter};
+use super::book::{Book, Moment, Write, Written};
+use super::document::Document;
+use super::identity::Identity;
 use super::metrics::Loss;
-use super::{NewEvent, Reference};
+use super::reporter::Reporter;
+use super::{EventForm, NewEvent, Reference};
 use crate::clock;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -17,12 +21,17 @@ const MINUTE: Duration = Duration::from_secs(60);
 struct Desk {
     book: Book,
     now: Moment,
+    form: EventForm,
 }
 
 impl Desk {
     fn new() -> Self {
+        Self::writing(EventForm::Series)
+    }
+
+    fn writing(form: EventForm) -> Self {
         let now = Moment { instant: Instant::now(), time: clock::now_micro_time() };
-        Self { book: Book::default(), now }
+        Self { book: Book::default(), now, form }
     }
 
     fn wait(&mut self, time: Duration) {
@@ -37,8 +46,11 @@ impl Desk {
     fn say_of(&mut self, object: &str, note: &str) -> Result<bool, Loss> {
         let mut map = ConfigMap::default();
         map.metadata.name = Some(object.into());
-        let event = NewEvent::normal("Because").action("Act").note(note);
-        let identity = Identity::new(Reporter::new("test"), Reference::of(&map), event);
+        self.say_that(Reference::of(&map), NewEvent::normal("Because").action("Act").note(note))
+    }
+
+    fn say_that(&mut self, regarding: Reference, event: NewEvent) -> Result<bool, Loss> {
+        let identity = Identity::new(Reporter::new("test").form(self.form), regarding, event);
         self.book.observe(identity, self.now.clone())
     }
 
@@ -62,12 +74,12 @@ impl Desk {
 }
 
 fn shown(write: &Write) -> String {
-    let (verb, event, series) = match &write.task {
-        Task::Create(event) => ("create", event, event.series.as_ref()),
-        Task::Update { event, series } => ("update", event, Some(series)),
+    let (note, count) = match &*write.task.event {
+        Document::Series(event) => (&event.note, event.series.as_ref().map(|it| it.count)),
+        Document::Counted(event) => (&event.message, event.count),
     };
-    let count = series.map_or(1, |series| series.count);
-    format!("{verb} {}×{count}", event.note.as_deref().unwrap_or_default())
+    let verb = if write.task.exists { "update" } else { "create" };
+    format!("{verb} {}×{}", note.as_deref().unwrap_or_default(), count.unwrap_or(1))
 }
 
 #[test]

@@ -41,6 +41,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::controller::{Controller, DeclaredKind, Role};
+use crate::events::EventForm;
 use crate::object::ObjectKey;
 use crate::webhook::{ClientConfig, WebhookServer};
 pub use rules::rule;
@@ -48,6 +49,9 @@ use rules::{READ, Rules, WRITE};
 
 /// Where the Events about what is in no namespace are.
 const EVENTS_OF_CLUSTER: &str = "default";
+
+/// What one must be allowed to do with Events, to record them.
+const RECORD: &[&str] = &["create", "patch", "update"];
 
 /// The objects that a program of controllers needs in its cluster. Printed, they are YAML.
 #[derive(Clone)]
@@ -62,6 +66,8 @@ pub struct Manifests {
     cluster: Rules,
     /// Needed on namespaced kinds.
     namespaced: Rules,
+    /// Needed to record Events.
+    events: Rules,
     /// Needed in the program's own namespace alone.
     own: Rules,
     /// Needed where authorities are shared.
@@ -99,6 +105,7 @@ impl Manifests {
             definitions: Vec::new(),
             cluster: Rules::default(),
             namespaced: Rules::default(),
+            events: Rules::default(),
             own: Rules::default(),
             authorities: Vec::new(),
             extra: Vec::new(),
@@ -108,7 +115,7 @@ impl Manifests {
             namespaces: Vec::new(),
             webhooks: Vec::new(),
         };
-        manifests.namespaced.merge(&events());
+        manifests.events.allow("events.k8s.io", "events", RECORD);
         manifests
     }
 
@@ -120,6 +127,9 @@ impl Manifests {
 
     /// Adds the permissions that follow from what a controller declared.
     pub fn controller(mut self, controller: &Controller) -> Self {
+        if controller.writes_events_as() == EventForm::Counted {
+            self.events.allow("", "events", RECORD);
+        }
         for declared in controller.graph() {
             self.permit(declared, controller);
         }
@@ -251,14 +261,16 @@ impl Manifests {
     fn access(&self) -> Vec<Value> {
         let mut everywhere = self.cluster.policy_rules();
         let mut local = self.local.clone();
-        let mut where_it_works = self.namespaced.policy_rules();
+        let mut namespaced = self.namespaced.clone();
+        namespaced.merge(&self.events);
+        let mut where_it_works = namespaced.policy_rules();
         where_it_works.extend(self.extra.iter().cloned());
         if self.namespaces.is_empty() {
             everywhere.extend(where_it_works);
         } else {
             if self.is_about_the_cluster {
                 let rules = local.entry(EVENTS_OF_CLUSTER.to_owned()).or_default();
-                rules.extend(events().policy_rules());
+                rules.extend(self.events.policy_rules());
             }
             for namespace in &self.namespaces {
                 local.entry(namespace.clone()).or_default().extend(where_it_works.iter().cloned());
@@ -339,13 +351,6 @@ impl fmt::Display for Manifests {
         }
         Ok(())
     }
-}
-
-/// To record Events.
-fn events() -> Rules {
-    let mut rules = Rules::default();
-    rules.allow("events.k8s.io", "events", &["create", "patch", "update"]);
-    rules
 }
 
 fn role_ref(kind: &str, name: &str) -> RoleRef {

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 
 use super::*;
+use crate::events::EventForm;
 use crate::webhook::{AdmissionRequest, AdmissionResponse, SharedCa, Webhook};
 use crate::{Context, Next, ObjectKey};
 
@@ -53,6 +54,14 @@ fn permissions_follow_from_what_a_controller_declared() {
     assert_eq!(binding["subjects"][0]["name"], "shop");
     assert_eq!(binding["subjects"][0]["namespace"], "operators");
     assert_eq!(find(&objects, "ServiceAccount", Some("operators"))["metadata"]["name"], "shop");
+}
+
+#[test]
+fn counted_events_are_those_of_the_core_group() {
+    let counting = controller().event_form(EventForm::Counted);
+    let manifests = Manifests::new("shop", "operators").controller(&counting);
+    let role = rules(find(&manifests.objects(), "ClusterRole", None));
+    assert!(role.contains(&"/events: create patch update".to_owned()), "{role:?}");
 }
 
 #[test]

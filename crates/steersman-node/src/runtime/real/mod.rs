@@ -157,7 +157,7 @@ struct Seen {
 impl Real {
     /// A runtime that tells people by this recorder what it finds.
     pub(crate) fn new(settings: Settings, recorder: &Recorder) -> Self {
-        let recorder = recorder.reporting("kubelet").instance(&settings.node);
+        let recorder = recorder.instance(&settings.node);
         let Settings { cri, runtime, places, cgroups, node, memory, dns, .. } = settings;
         let (wake, woken) = mpsc::channel(WOKEN_MAX);
         let shared = Shared {

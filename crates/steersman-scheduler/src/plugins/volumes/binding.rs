@@ -10,7 +10,7 @@ use steersman::volumes::{SELECTED_NODE, bound_to_claim};
 use steersman::{Client, ObjectKey};
 use tokio::time::{Instant, timeout_at};
 
-use super::pod_volumes::{self, Choice, PodVolumes, Progress, Storage};
+use super::pod_volumes::{self, Choice, PodVolumes, Storage, Written};
 use super::{has_no_claims, is_claim_of};
 use crate::framework::{
     Action, Before, Binding, ClusterEvent, Code, Cycle, CycleState, Hint, Interest, Lister,
@@ -148,7 +148,7 @@ impl Plugin for VolumeBinding {
         Some(Box::pin(async move {
             let bound = self.bind(binding, chosen).await;
             self.handle.chosen_volumes.forget(&binding.info.uid);
-            bound.map_err(|why| Refusal::error(format!("binding volumes: {why}")))
+            bound.map_err(Refusal::error)
         }))
     }
 }
@@ -162,22 +162,35 @@ impl VolumeBinding {
     /// Writes what was chosen, and waits until the controller that binds volumes has done the rest.
     async fn bind(&self, binding: &Binding, chosen: &Chosen) -> Result<(), String> {
         let mut changes = binding.storage_changes.clone();
+        let written = write(&binding.client, chosen, &binding.node).await;
+        let written = written.map_err(|error| error.to_string())?;
         let deadline = Instant::now() + self.timeout;
-        write(&binding.client, chosen, &binding.node).await.map_err(|error| error.to_string())?;
         let namespace = binding.info.namespace();
         let storage = InNamespace { lister: &*binding.lister, namespace };
-        loop {
-            changes.borrow_and_update();
-            match pod_volumes::progress(&binding.pod, &chosen.node, &storage) {
-                Progress::Bound => return Ok(()),
-                Progress::Failed => return Err("volumes cannot be bound for this node".into()),
-                Progress::UnderWay => {}
+        let bound = async {
+            loop {
+                changes.borrow_and_update();
+                is_there(binding)?;
+                if written.is_done(&chosen.node, &storage)? {
+                    return Ok(());
+                }
+                changes.changed().await.map_err(|_| "the scheduler stops".to_owned())?;
             }
-            match timeout_at(deadline, changes.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err("the scheduler stops".into()),
-                Err(_) => return Err("timed out waiting for the condition".into()),
-            }
+        };
+        let bound = timeout_at(deadline, bound).await;
+        let bound = bound.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        bound.map_err(|why| format!("binding volumes: {why}"))
+    }
+}
+
+/// Nothing needs to be bound for a Pod that is gone.
+fn is_there(binding: &Binding) -> Result<(), String> {
+    let pod = binding.lister.pod(&binding.info.key);
+    match pod.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(&*binding.info.uid)) {
+        true => Ok(()),
+        false => {
+            let name = &binding.info.key.name;
+            Err(format!("pod does not exist any more: pod {name:?} not found"))
         }
     }
 }
@@ -189,20 +202,25 @@ fn has_capacity(driver: &CSIDriver) -> bool {
 
 /// Writes what was chosen for a node: volumes are reserved for their claims, and claims say for which
 /// node a volume is to be made.
-async fn write(client: &Client, chosen: &Chosen, node: &str) -> steersman::Result<()> {
+async fn write(client: &Client, chosen: &Chosen, node: &str) -> steersman::Result<Written> {
     let Choice { bindings, provisions } = &*chosen.choice;
+    let mut written = Written::default();
     for (volume, claim) in bindings {
-        if let Some(bound) = bound_to_claim(volume, claim) {
-            client.update(&bound).await?;
-        }
+        let bound = match bound_to_claim(volume, claim) {
+            Some(bound) => Arc::new(client.update(&bound).await?),
+            None => Arc::clone(volume),
+        };
+        written.bindings.push((bound, Arc::clone(claim)));
     }
     for claim in provisions {
         let mut selected = PersistentVolumeClaim::clone(claim);
         let annotations = selected.metadata.annotations.get_or_insert_default();
         annotations.insert(SELECTED_NODE.to_owned(), node.to_owned());
-        if selected != **claim {
-            client.update(&selected).await?;
-        }
+        let selected = match selected == **claim {
+            true => Arc::clone(claim),
+            false => Arc::new(client.update(&selected).await?),
+        };
+        written.provisions.push(selected);
     }
-    Ok(())
+    Ok(written)
 }

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::events::EventForm;
 use crate::events::identity::Identity;
 use crate::events::reference::Reference;
 
 /// So many different notes are written one by one.
 const NOTES_MAX: usize = 10;
+/// The same of counted events: the tenth is combined.
+const COUNTED_NOTES_MAX: usize = 9;
 /// After this long without a similar event, they are written one by one again.
 const GROUP_MEMORY: Duration = Duration::from_secs(600);
 
@@ -39,7 +42,11 @@ impl Notes {
         if self.details.contains(&detail) {
             return false;
         }
-        if self.details.len() >= NOTES_MAX {
+        let max = match identity.form() {
+            EventForm::Series => NOTES_MAX,
+            EventForm::Counted => COUNTED_NOTES_MAX,
+        };
+        if self.details.len() >= max {
             return true;
         }
         self.details.insert(detail);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::events::v1::{Event, EventSeries};
 use tokio::time::Instant;
 
 use super::{Moment, SILENCE};
+use crate::events::EventForm;
+use crate::events::document::{Document, Origin, Tally};
 use crate::events::identity::Identity;
 use crate::events::metrics::Loss;
 use crate::random;
@@ -23,13 +24,15 @@ const TRIES_MAX: u32 = 14;
 
 /// Equal events.
 pub(super) struct Series {
-    /// As it was first written.
-    event: Event,
+    origin: Origin,
     /// How often it happened.
     count: i32,
     last: Moment,
     /// Whether the server has the event.
     exists: bool,
+    /// As many occurrences may be written. Of counted events each takes a token; those that got
+    /// none are written with the next that does.
+    allowed: i32,
     /// As many occurrences are written, or given up.
     written: i32,
     /// Not to be written earlier.
@@ -47,16 +50,12 @@ pub(in crate::events) struct Write {
 
 /// What to write.
 #[derive(Debug)]
-pub(in crate::events) enum Task {
-    /// The event, new or again.
-    Create(Box<Event>),
-    /// How often it has happened.
-    Update {
-        /// The event as it was first written, which names it.
-        event: Box<Event>,
-        /// The new count and time.
-        series: EventSeries,
-    },
+pub(in crate::events) struct Task {
+    pub(in crate::events) event: Box<Document>,
+    /// Whether the server has the event, and needs to be told only what changed.
+    pub(in crate::events) exists: bool,
+    /// As many occurrences are in it.
+    pub(in crate::events) count: i32,
 }
 
 /// What became of a write.
@@ -73,53 +72,76 @@ pub(in crate::events) enum Written {
 }
 
 impl Series {
-    pub(super) fn new(event: Event, now: Moment) -> Self {
+    /// A series with its first occurrence.
+    pub(super) fn new(origin: Origin, now: Moment, allowed: bool) -> Self {
         Self {
-            event,
+            origin,
             count: 1,
             not_before: now.instant,
             last: now,
             exists: false,
+            allowed: i32::from(allowed),
             written: 0,
             pace: PACE_MIN,
             failures: 0,
         }
     }
 
-    pub(super) fn count(&mut self, now: Moment) {
+    pub(super) fn count(&mut self, now: Moment, allowed: bool) {
         self.count = self.count.saturating_add(1);
         self.last = now;
+        if allowed {
+            self.allowed = self.count;
+        }
     }
 
-    /// Whether the server does not know everything.
+    /// Takes in what the last of the events said for which this one speaks.
+    pub(super) fn now_says(&mut self, last: &Identity) {
+        self.origin.now_says(last);
+    }
+
+    /// Whether the server does not know everything that it is to know.
     pub(super) fn has_unwritten(&self) -> bool {
-        self.count > self.written
+        self.allowed > self.written
     }
 
-    /// When this series wants attention: to be written, or to end.
-    pub(super) fn due(&self) -> Instant {
-        if self.has_unwritten() { self.not_before } else { self.last.instant + SILENCE }
+    /// When this series wants attention: to be written, or to end. One of counted events does not
+    /// end by itself.
+    pub(super) fn due(&self, form: EventForm) -> Option<Instant> {
+        match form {
+            _ if self.has_unwritten() => Some(self.not_before),
+            EventForm::Series => Some(self.last.instant + SILENCE),
+            EventForm::Counted => None,
+        }
+    }
+
+    /// When it happened last.
+    pub(super) fn last(&self) -> Instant {
+        self.last.instant
     }
 
     /// What to write, if anything.
-    pub(super) fn take(&self) -> Option<Task> {
+    pub(super) fn take(&self, identity: &Identity) -> Option<Task> {
         if !self.has_unwritten() {
             return None;
         }
-        let series = EventSeries { count: self.count, last_observed_time: self.last.time.clone() };
-        let mut event = Box::new(self.event.clone());
-        if self.exists {
-            return Some(Task::Update { event, series });
-        }
-        event.series = (self.count > 1).then_some(series); // a series has at least two
-        Some(Task::Create(event))
+        let tally = Tally { count: self.count, last: self.last.time.clone() };
+        let event = Box::new(Document::new(identity, &self.origin, tally));
+        Some(Task { event, exists: self.exists, count: self.count })
     }
 
     /// Takes in what became of a write; returns what was lost by it.
-    pub(super) fn finish(&mut self, task: &Task, written: &Written, now: Instant) -> Option<Loss> {
+    pub(super) fn finish(
+        &mut self,
+        write: &Write,
+        written: &Written,
+        now: Instant,
+    ) -> Option<Loss> {
+        let Write { identity, task } = write;
+        let is_paced = identity.form() == EventForm::Series; // the others have their tokens
         match written {
             Written::Done => {
-                self.not_before = if self.exists { now + self.pace } else { now };
+                self.not_before = if self.exists && is_paced { now + self.pace } else { now };
                 if self.exists {
                     self.pace = (self.pace * 2).min(PACE_MAX);
                 }
@@ -138,7 +160,7 @@ impl Series {
                 None
             }
             Written::Refused | Written::Failed => {
-                self.not_before = now + PACE_MAX;
+                self.not_before = if is_paced { now + PACE_MAX } else { now };
                 self.settle(task);
                 let refused = *written == Written::Refused;
                 Some(if refused { Loss::Refused } else { Loss::Failed })
@@ -149,9 +171,6 @@ impl Series {
     /// What was in the task needs no writing any more.
     fn settle(&mut self, task: &Task) {
         self.failures = 0;
-        self.written = match task {
-            Task::Create(event) => event.series.as_ref().map_or(1, |series| series.count),
-            Task::Update { series, .. } => series.count,
-        };
+        self.written = task.count;
     }
 }

@@ -13,10 +13,12 @@ use k8s_openapi::api::core::v1::{
     Node, PersistentVolume, PersistentVolumeClaim, Pod, TopologySelectorTerm,
 };
 use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::object::version_of;
 use steersman::volumes::{
     NO_PROVISIONER, PodClaim, SELECTED_NODE, Search, annotation, claim_class, claims_of,
-    created_for, find_volume, is_allowed_on, is_bound_to_claim, is_fully_bound, request,
-    volume_class, volume_name, waits_for_consumer,
+    created_for, find_volume, is_allowed_on, is_fully_bound, request, volume_class, volume_name,
+    waits_for_consumer,
 };
 use steersman_values::Quantity;
 
@@ -233,36 +235,90 @@ fn provisions(class: &StorageClass, node: &Node) -> bool {
     !class.provisioner.is_empty() && class.provisioner != NO_PROVISIONER && is_allowed
 }
 
-/// How far the volumes of a Pod are that has been given a node.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// All are bound.
-    Bound,
-    /// Some are not.
-    UnderWay,
-    /// They will not be, or not for this node: another must be chosen.
-    Failed,
+/// What was written before a Pod can be bound to a node, as the server answered.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Volumes, and the claims that get them.
+    pub(crate) bindings: Vec<(Arc<PersistentVolume>, Arc<PersistentVolumeClaim>)>,
+    /// Claims for which a volume is made.
+    pub(crate) provisions: Vec<Arc<PersistentVolumeClaim>>,
 }
 
-/// How far the volumes of a Pod are that is to go to this node.
-pub(crate) fn progress(pod: &Pod, node: &Node, storage: &dyn Storage) -> Progress {
-    let mut all_bound = true;
-    for used in claims_of(pod) {
-        let Ok(claim) = usable(pod, &used, storage) else { return Progress::Failed };
-        let volume = storage.volume(volume_name(&claim));
-        match volume {
-            Some(volume) if !is_allowed_on(&volume, node) => return Progress::Failed,
-            Some(_) if is_fully_bound(&claim) => continue,
-            _ => all_bound = false,
+impl Written {
+    /// Whether all volumes are bound, or why they will not be, or not for this node, so that
+    /// another must be chosen. What is older than what was written says nothing: caches follow.
+    pub(crate) fn is_done(&self, node: &Node, storage: &dyn Storage) -> Result<bool, String> {
+        for (written, claim) in &self.bindings {
+            let name = name_of(&written.metadata);
+            let volume = storage.volume(name).ok_or_else(|| no_volume(name));
+            let volume = volume.map_err(|why| format!("failed to check binding: {why}"))?;
+            let claim = claim_now(claim, storage);
+            let claim = claim.map_err(|why| format!("failed to check binding: {why}"))?;
+            if is_older(&volume.metadata, &written.metadata) {
+                return Ok(false);
+            }
+            check_affinity(&volume, node)?;
+            let owner = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+            if owner.and_then(|owner| owner.uid.as_deref()).unwrap_or_default().is_empty() {
+                return Err(format!("ClaimRef got reset for pv {name:?}"));
+            }
+            if !is_fully_bound(&claim) {
+                return Ok(false);
+            }
         }
-        let selected = annotation(&claim.metadata, SELECTED_NODE);
-        let is_ours = match selected {
-            Some(selected) => Some(selected) == node.metadata.name.as_deref(),
-            None => storage.volumes().iter().any(|volume| is_bound_to_claim(volume, &claim)),
-        };
-        if !is_ours {
-            return Progress::Failed;
+        for written in &self.provisions {
+            let claim = claim_now(written, storage);
+            let claim = claim.map_err(|why| format!("failed to check provisioning pvc: {why}"))?;
+            if is_older(&claim.metadata, &written.metadata) {
+                return Ok(false);
+            }
+            if annotation(&claim.metadata, SELECTED_NODE) != node.metadata.name.as_deref() {
+                return Err(format!("provisioning failed for PVC {:?}", name_of(&claim.metadata)));
+            }
+            if !volume_name(&claim).is_empty() {
+                let Some(volume) = storage.volume(volume_name(&claim)) else { return Ok(false) };
+                check_affinity(&volume, node)?;
+            }
+            if !is_fully_bound(&claim) {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
-    if all_bound { Progress::Bound } else { Progress::UnderWay }
+}
+
+fn name_of(meta: &ObjectMeta) -> &str {
+    meta.name.as_deref().unwrap_or_default()
+}
+
+fn no_volume(name: &str) -> String {
+    format!("could not find v1.PersistentVolume {name:?}")
+}
+
+/// A claim as it is now.
+fn claim_now(
+    claim: &PersistentVolumeClaim,
+    storage: &dyn Storage,
+) -> Result<Arc<PersistentVolumeClaim>, String> {
+    let name = name_of(&claim.metadata);
+    storage.claim(name).ok_or_else(|| {
+        let namespace = claim.metadata.namespace.as_deref().unwrap_or_default();
+        format!("could not find v1.PersistentVolumeClaim \"{namespace}/{name}\"")
+    })
+}
+
+/// Whether a cache has not heard yet of what was written.
+fn is_older(cached: &ObjectMeta, written: &ObjectMeta) -> bool {
+    let version = |meta: &ObjectMeta| version_of(meta.resource_version.as_deref());
+    version(cached) < version(written)
+}
+
+fn check_affinity(volume: &PersistentVolume, node: &Node) -> Result<(), String> {
+    if is_allowed_on(volume, node) {
+        return Ok(());
+    }
+    let (volume, node) = (name_of(&volume.metadata), name_of(&node.metadata));
+    Err(format!(
+        "pv {volume:?} node affinity doesn't match node {node:?}: no matching NodeSelectorTerms"
+    ))
 }

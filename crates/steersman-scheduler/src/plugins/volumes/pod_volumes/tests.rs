@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
 use serde_json::{Value, json};
 
-use super::{PodVolumes, Progress, Storage, progress};
+use super::{PodVolumes, Storage, Written};
 
 /// What there is.
 #[derive(Default)]
@@ -150,23 +150,33 @@ fn a_node_must_be_where_the_volumes_are_or_can_be() {
     assert_eq!(volumes.on(&node("n", "b")).unwrap_err(), [nothing]);
 }
 
+/// The same object at another version.
+fn at<K: Clone + kube::ResourceExt>(version: u64, object: &Arc<K>) -> Arc<K> {
+    let mut object = K::clone(object);
+    object.meta_mut().resource_version = Some(version.to_string());
+    Arc::new(object)
+}
+
 #[test]
-fn a_pod_waits_until_its_volumes_are_bound_for_its_node() {
+fn a_pod_waits_until_its_volume_is_made_for_its_node() {
     let mut both = bound();
     both["annotations"]["volume.kubernetes.io/selected-node"] = "n".into();
+    let wanted = at(9, &claim("later", &selected("n"), ""));
+    let written = Written { provisions: vec![wanted], ..Written::default() };
+    let of_us = |zone: &str| Some(volume("later", zone, Some("c")));
+    let missing = "failed to check provisioning pvc: could not find v1.PersistentVolumeClaim \"default/data\"";
+    let failed = "provisioning failed for PVC \"data\"";
+    let away = "pv \"v\" node affinity doesn't match node \"n\": no matching NodeSelectorTerms";
     for (claim, volume, expected) in [
-        (Some(claim("later", &selected("n"), "")), None, Progress::UnderWay),
-        (Some(claim("later", &both, "v")), Some(volume("later", "a", Some("c"))), Progress::Bound),
-        (Some(claim("later", &both, "v")), None, Progress::UnderWay),
-        (Some(claim("later", &both, "v")), Some(volume("later", "b", Some("c"))), Progress::Failed),
-        (Some(claim("later", &selected("m"), "")), None, Progress::Failed),
-        (Some(claim("later", &json!({}), "")), None, Progress::Failed),
-        (
-            Some(claim("later", &json!({}), "")),
-            Some(volume("later", "a", Some("c"))),
-            Progress::UnderWay,
-        ),
-        (None, None, Progress::Failed),
+        (Some(at(8, &claim("later", &json!({}), ""))), None, Ok(false)), // a cache that is behind
+        (Some(at(9, &claim("later", &selected("n"), ""))), None, Ok(false)),
+        (Some(at(10, &claim("later", &both, "v"))), None, Ok(false)),
+        (Some(at(10, &claim("later", &selected("n"), "v"))), of_us("a"), Ok(false)),
+        (Some(at(10, &claim("later", &both, "v"))), of_us("a"), Ok(true)),
+        (Some(at(10, &claim("later", &both, "v"))), of_us("b"), Err(away)),
+        (Some(at(10, &claim("later", &selected("m"), ""))), None, Err(failed)),
+        (Some(at(10, &claim("later", &json!({}), ""))), None, Err(failed)),
+        (None, None, Err(missing)),
     ] {
         let case = format!("{claim:?} {volume:?}");
         let world = World {
@@ -174,7 +184,36 @@ fn a_pod_waits_until_its_volumes_are_bound_for_its_node() {
             volumes: volume.into_iter().collect(),
             ..world()
         };
-        assert_eq!(progress(&pod(), &node("n", "a"), &world), expected, "{case}");
+        let found = written.is_done(&node("n", "a"), &world);
+        assert_eq!(found, expected.map_err(str::to_owned), "{case}");
+    }
+}
+
+#[test]
+fn a_pod_waits_until_its_claim_has_the_volume_that_was_reserved() {
+    let unbound = claim("hand", &json!({}), "");
+    let reserved = at(9, &volume("hand", "a", Some("c")));
+    let bindings = vec![(reserved, Arc::clone(&unbound))];
+    let written = Written { bindings, ..Written::default() };
+    let gone = "failed to check binding: could not find v1.PersistentVolume \"v\"";
+    let away = "pv \"v\" node affinity doesn't match node \"n\": no matching NodeSelectorTerms";
+    for (claim, volume, expected) in [
+        (&unbound, Some(at(8, &volume("hand", "a", None))), Ok(false)), // a cache that is behind
+        (&unbound, Some(at(9, &volume("hand", "a", Some("c")))), Ok(false)),
+        (&claim("hand", &bound(), "v"), Some(at(9, &volume("hand", "a", Some("c")))), Ok(true)),
+        (&unbound, Some(at(10, &volume("hand", "b", Some("c")))), Err(away)),
+        (
+            &unbound,
+            Some(at(10, &volume("hand", "a", None))),
+            Err("ClaimRef got reset for pv \"v\""),
+        ),
+        (&unbound, None, Err(gone)),
+    ] {
+        let case = format!("{claim:?} {volume:?}");
+        let claims = vec![Arc::clone(claim)];
+        let world = World { claims, volumes: volume.into_iter().collect(), ..world() };
+        let found = written.is_done(&node("n", "a"), &world);
+        assert_eq!(found, expected.map_err(str::to_owned), "{case}");
     }
 }
 
