@@ -79,7 +79,7 @@ impl Origin {
 }
 
 impl Document {
-    pub(super) fn new(identity: &Identity, origin: &Origin, tally: Tally) -> Self {
+    pub(super) fn new(identity: &Identity, origin: &Origin, tally: &Tally) -> Self {
         match identity.form() {
             EventForm::Series => Self::Series(series(identity, origin, tally)),
             EventForm::Counted => Self::Counted(counted(identity, origin, tally)),
@@ -112,9 +112,9 @@ impl Document {
     }
 }
 
-fn series(identity: &Identity, origin: &Origin, tally: Tally) -> Event {
+fn series(identity: &Identity, origin: &Origin, tally: &Tally) -> Event {
     let Group { subject, event_type, reason, action } = &identity.group;
-    let Tally { count, last } = tally;
+    let last_observed_time = tally.last.clone();
     Event {
         metadata: origin.metadata(identity),
         type_: Some(event_type.as_str().to_owned()),
@@ -125,7 +125,7 @@ fn series(identity: &Identity, origin: &Origin, tally: Tally) -> Event {
         related: identity.related.as_ref().map(Reference::to_versioned_reference),
         event_time: Some(origin.time.clone()),
         // A series has at least two.
-        series: (count > 1).then_some(EventSeries { count, last_observed_time: last }),
+        series: (tally.count > 1).then_some(EventSeries { count: tally.count, last_observed_time }),
         reporting_controller: Some(subject.reporter.controller.to_string()),
         reporting_instance: Some(subject.reporter.named_instance()),
         ..Event::default()
@@ -134,7 +134,7 @@ fn series(identity: &Identity, origin: &Origin, tally: Tally) -> Event {
 
 /// As client-go's `tools/record` has it: the reporting controller and instance are the component
 /// and the host of the source, and an event that speaks for others has only the source.
-fn counted(identity: &Identity, origin: &Origin, tally: Tally) -> CountedEvent {
+fn counted(identity: &Identity, origin: &Origin, tally: &Tally) -> CountedEvent {
     let Group { subject, event_type, reason, .. } = &identity.group;
     let (controller, host) = (subject.reporter.controller.to_string(), subject.reporter.host());
     let alone = origin.spoken_for.is_none();

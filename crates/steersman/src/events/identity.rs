@@ -156,7 +156,7 @@ mod tests {
         let origin = Origin::new(identity, combines, time.clone());
         let all = identity.combined();
         let identity = if combines { &all } else { identity };
-        match Document::new(identity, &origin, Tally { count: 1, last: time }) {
+        match Document::new(identity, &origin, &Tally { count: 1, last: time }) {
             Document::Series(event) => event,
             Document::Counted(event) => panic!("not a series: {event:?}"),
         }

@@ -126,7 +126,7 @@ impl Series {
             return None;
         }
         let tally = Tally { count: self.count, last: self.last.time.clone() };
-        let event = Box::new(Document::new(identity, &self.origin, tally));
+        let event = Box::new(Document::new(identity, &self.origin, &tally));
         Some(Task { event, exists: self.exists, count: self.count })
     }
 
