@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval};
 
-use super::{Agent, until, until_node_is_ready};
+use super::{Agent, until_node_is_ready};
 use crate::containerd::{self, Room};
 use crate::program::{PATIENCE, Program};
 
@@ -236,8 +236,15 @@ async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() 
     check(&plan, &pods, &room, &run).await;
     let all = ListParams::default();
     pods.delete_collection(&DeleteParams::default(), &all).await.unwrap();
-    let gone = async || pods.list(&all).await.unwrap().items.is_empty();
-    until(&format!("{run}: all Pods are gone"), gone).await;
+    let (start, mut ticks) = (Instant::now(), interval(STEP));
+    loop {
+        let rest = pods.list(&all).await.unwrap().items;
+        if rest.is_empty() {
+            break;
+        }
+        ticks.tick().await;
+        assert!(start.elapsed() < PATIENCE, "{run}: not gone: {rest:#?}\n{}", log_of(&room));
+    }
     let left = || [room.left(), containerd::shared().left_addresses()].concat();
     let (start, mut ticks) = (Instant::now(), interval(STEP));
     while !left().is_empty() {
@@ -245,6 +252,11 @@ async fn pods_end_as_they_should_whenever_the_agent_and_containerd_are_killed() 
         assert!(start.elapsed() < PATIENCE, "{run}: {:#?}", left());
     }
     agent.stop();
+}
+
+/// What the agents in a room have told.
+fn log_of(room: &Room) -> String {
+    std::fs::read_to_string(room.root.join("log")).unwrap_or_default()
 }
 
 /// Waits until every Pod is as it should be, or is gone.
@@ -266,8 +278,8 @@ async fn check(plan: &Plan, pods: &Api<Pod>, room: &Room, run: &str) {
             let status = pod.and_then(|pod| pod.status);
             let phase = status.as_ref().and_then(|status| status.phase.as_deref());
             let failed = deleted.is_none() && phase == Some("Failed");
-            let log = || std::fs::read_to_string(room.root.join("log")).unwrap_or_default();
-            assert!(!failed && start.elapsed() < PATIENCE, "{what}: {status:#?}\n{}", log());
+            let in_time = !failed && start.elapsed() < PATIENCE;
+            assert!(in_time, "{what}: {status:#?}\n{}", log_of(room));
             ticks.tick().await;
         }
     }
