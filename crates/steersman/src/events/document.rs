@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time
 use kube::api::Patch;
 use serde_json::json;
 
-use super::identity::{COMBINED, Group, Identity, NOTE_MAX, cut, event_name};
+use super::cut::cut;
+use super::identity::{COMBINED, Group, Identity, NOTE_MAX, event_name};
 use super::{EventForm, Reference};
 use crate::client::Client;
 use crate::error::Result;

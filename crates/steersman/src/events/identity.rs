@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cut::cut;
 use super::reporter::Reporter;
 use super::{EventForm, EventType, NewEvent, Reference};
 
@@ -107,11 +108,6 @@ fn one_of(text: &str, other: &str) -> Box<str> {
     const { assert!(REASON_MAX == ACTION_MAX) };
     let text = if text.is_empty() { other } else { text };
     if text.is_empty() { "Unspecified".into() } else { cut(text, REASON_MAX).into() }
-}
-
-/// The longest beginning of `text` of at most `max` bytes.
-pub(super) fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
 }
 
 /// The object's name, as far as it fits and the API takes it, and a number.

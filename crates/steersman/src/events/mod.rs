@@ -8,6 +8,7 @@
 
 mod book;
 mod broadcaster;
+mod cut;
 mod document;
 mod form;
 mod identity;

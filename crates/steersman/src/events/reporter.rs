@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::EventForm;
-use super::identity::cut;
+use super::cut::cut;
 use crate::client::Impersonation;
 
 /// The API's limits, in bytes.
