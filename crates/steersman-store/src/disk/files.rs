@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The files of one directory, by name.
 pub(super) trait Files: Send + Sync {
@@ -39,6 +40,16 @@ pub(super) trait Files: Send + Sync {
 
     /// How many more bytes there is room for, if that can be told.
     fn available(&self) -> Option<u64>;
+
+    /// How a large file is given up.
+    fn pieces(&self) -> Pieces;
+}
+
+/// How much of a file is given up at once, and how long others may write before more is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pieces {
+    pub(super) bytes: u64,
+    pub(super) pause: Duration,
 }
 
 /// An open file.
@@ -169,6 +180,10 @@ impl Files for Directory {
     #[cfg(not(unix))]
     fn available(&self) -> Option<u64> {
         None
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces { bytes: 4 * 1024 * 1024, pause: Duration::from_millis(10) }
     }
 }
 

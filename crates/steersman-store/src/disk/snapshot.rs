@@ -15,7 +15,7 @@ use super::error::{OpenError, io_error};
 use super::files::{File, Files};
 use super::format::{self, Kind, Place};
 use super::frame::{self, Contents, Next};
-use super::ledger::Ledger;
+use super::ledger::{self, Ledger};
 use super::reader::Reader;
 use super::record::Record;
 use super::ttl::Ttls;
@@ -129,7 +129,7 @@ impl Snapshotter {
         let written = self.write_as(place, pages);
         if written.is_err() {
             // Left behind, it would be removed at the next start.
-            let _ = self.files.remove(&place.temporary_name());
+            let _ = ledger::remove(&*self.files, vec![place.temporary_name()]);
         }
         let bytes = written?;
         self.ledger.superseded_by(&*self.files, at).map_err(Unfinished::Io)?;

@@ -11,11 +11,12 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use crate::disk::files::{File, Files};
+use crate::disk::files::{File, Files, Pieces};
 
 /// What is on the disk at a moment.
 #[derive(Clone, Default)]
@@ -57,6 +58,8 @@ struct Inner {
     /// The step that fails, counted from zero, and how.
     fault: Option<(usize, io::ErrorKind)>,
     available: Option<u64>,
+    /// How large the largest file was that was removed at once.
+    removed: usize,
 }
 
 /// The disk.
@@ -89,6 +92,11 @@ impl Disk {
 
     pub(super) fn image(&self) -> Image {
         self.0.lock().unwrap().image.clone()
+    }
+
+    /// How large the largest file was that was removed at once.
+    pub(super) fn largest_removed(&self) -> usize {
+        self.0.lock().unwrap().removed
     }
 
     /// What has been done.
@@ -268,11 +276,14 @@ impl Files for Disk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.step(Step::Remove, |image, _| {
-            image.find(name)?;
+        let size = self.step(Step::Remove, |image, _| {
+            let size = image.nodes[image.find(name)?].content.len();
             image.names.remove(name);
-            Ok(())
-        })
+            Ok(size)
+        })?;
+        let mut inner = self.0.lock().unwrap();
+        inner.removed = inner.removed.max(size);
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -284,6 +295,10 @@ impl Files for Disk {
 
     fn available(&self) -> Option<u64> {
         self.0.lock().unwrap().available
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces { bytes: 300, pause: Duration::ZERO }
     }
 }
 

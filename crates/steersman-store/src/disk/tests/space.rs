@@ -10,6 +10,7 @@ use super::reopening::{list, put};
 use super::scratch::Scratch;
 use super::script::{Model, Progress, Run, options};
 use super::simulated::Disk;
+use crate::disk::files::Files;
 use crate::disk::{DiskStore, Options};
 use crate::{Expected, Revision, Store, WriteRequest};
 
@@ -29,6 +30,9 @@ async fn a_store_takes_no_more_than_its_state_its_history_and_what_a_snapshot_is
         largest = largest.max(bytes);
     }
     assert!(run.snapshots > 10 && largest > options().snapshot_bytes, "{largest}");
+    // Those who write would wait for the disk to give up a large file at once.
+    let (removed, piece) = (run.disk.largest_removed() as u64, run.disk.pieces().bytes);
+    assert!(removed <= piece && piece < options().segment_bytes, "{removed} bytes at once");
 }
 
 fn bytes(scratch: &Scratch) -> u64 {
