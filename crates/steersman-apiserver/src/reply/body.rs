@@ -16,9 +16,9 @@ use crate::webhook_client::{BrokenOff, Pieces};
 /// How much is written or compressed at a time: a large list must not hold up other requests.
 pub(super) const PIECE: usize = 64 * 1024;
 
-/// How many pieces are written in one go, which takes less than a millisecond; each turn more wakes
-/// another thread.
-const PIECES: usize = 16;
+/// How many pieces are written in one go, which takes less than a millisecond. Whoever comes next
+/// waits for one turn of each list that is being written.
+const PIECES: usize = 4;
 
 /// How many pieces are compressed in one go, each of which takes a millisecond or so.
 const PIECES_COMPRESSED: usize = 1;
@@ -137,21 +137,20 @@ impl<T: FnOnce(u64)> Drop for Measure<T> {
     }
 }
 
-/// Lets others go on after each so many pieces, however fast they are taken.
+/// Lets others go on after each so many pieces, however fast they are taken. Others are also those
+/// who have just sent something: a task that wakes itself would keep its thread from hearing of them
+/// for dozens of turns, one that yields does not.
 fn paced(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
     turn: usize,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
-    let mut pieces = Box::pin(pieces);
-    let mut given = 0;
-    stream::poll_fn(move |context| {
+    stream::unfold((Box::pin(pieces), 0), move |(mut pieces, mut given)| async move {
         if given == turn {
             given = 0;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+            tokio::task::yield_now().await;
         }
-        given += 1;
-        pieces.as_mut().poll_next(context)
+        let piece = pieces.next().await?;
+        Some((piece, (pieces, given + 1)))
     })
 }
 
