@@ -71,6 +71,8 @@ pub struct RangeRequest {
     /// was acknowledged before the request, by whatever process. Only a store that is shared
     /// between processes tells the two apart.
     pub stale: bool,
+    /// Whether only keys and revisions are wanted; values are empty then.
+    pub keys_only: bool,
 }
 
 /// The answer to a [`RangeRequest`].

@@ -47,13 +47,19 @@ pub(crate) fn followed(server: &Server, event: &Event) {
 /// Brings what is served up to all that is stored, and says of which revision that is.
 pub(crate) async fn refresh(server: &Server) -> Result<Revision> {
     let before = server.registry.table();
-    let request = RangeRequest { prefix: folder(), ..RangeRequest::default() };
+    // They may be long and many, and nearly all of them are known.
+    let request = RangeRequest { prefix: folder(), keys_only: true, ..RangeRequest::default() };
     let state = server.store.range(request).await?;
     let is_known = |entry: &&Entry| {
         before.custom(name(&entry.key)).is_some_and(|known| known.revision >= entry.modified)
     };
     let (known, news): (Vec<&Entry>, Vec<&Entry>) = state.entries.iter().partition(is_known);
-    news.into_iter().for_each(|entry| serve_entry(server, entry));
+    for entry in news {
+        // Who removes it meanwhile, or writes it again, is heard of later.
+        if let Some(entry) = server.store.get(&entry.key).await? {
+            serve_entry(server, &entry);
+        }
+    }
     // Where all that is served is stored, which is nearly always, nobody has to be looked for.
     if known.len() < before.definitions().count() {
         let stored: HashSet<&str> = state.entries.iter().map(|entry| name(&entry.key)).collect();

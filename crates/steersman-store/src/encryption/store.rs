@@ -68,8 +68,11 @@ impl Store for EncryptedStore {
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         async move {
+            let keys_only = request.keys_only;
             let mut found = self.inner.range(request).await?;
-            self.open_all(&mut found.entries).await?;
+            if !keys_only {
+                self.open_all(&mut found.entries).await?;
+            }
             Ok(found)
         }
         .boxed()

@@ -129,8 +129,10 @@ impl Index {
             }
             answer => answer,
         }?;
-        let entries = answer.entries.into_iter();
-        answer.entries = entries.map(|entry| self.compact.restored(entry)).collect();
+        if !request.keys_only {
+            let entries = answer.entries.into_iter();
+            answer.entries = entries.map(|entry| self.compact.restored(entry)).collect();
+        }
         Ok(answer)
     }
 

@@ -190,7 +190,11 @@ impl State {
             .take_while(|(key, _)| key.starts_with(prefix))
             .filter_map(|(_, versions)| versions.at(revision));
         let limit = if request.limit == 0 { usize::MAX } else { request.limit };
-        let entries: Vec<Entry> = matching.by_ref().take(limit).cloned().collect();
+        let wanted = |entry: &Entry| match request.keys_only {
+            true => Entry { key: Key::clone(&entry.key), value: Bytes::new(), ..*entry },
+            false => entry.clone(),
+        };
+        let entries: Vec<Entry> = matching.by_ref().take(limit).map(wanted).collect();
         let more = matching.next().is_some();
         let first_page = request.start.is_none() && revision == self.revision;
         let remaining = request.count.then(|| match self.folders.count(prefix) {

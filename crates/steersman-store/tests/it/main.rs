@@ -69,6 +69,7 @@ macro_rules! store_suite {
             pages_of_one_revision_add_up_to_the_whole
             pages_are_of_one_moment_while_writers_go_on
             a_start_before_the_prefix_does_not_widen_it
+            keys_come_without_values_if_nothing_else_is_wanted
             a_stale_range_shows_at_least_what_was_heard
             keys_are_ordered_by_their_bytes_whatever_they_spell
             many_keys_are_read_whole_and_by_pages

@@ -158,6 +158,7 @@ async fn agree(mut under_test: StoreUnderTest, history: &[Operation]) {
                     limit,
                     count: true,
                     stale: false,
+                    keys_only: false,
                 };
                 agree_on_range(store, &model, request).await;
             }

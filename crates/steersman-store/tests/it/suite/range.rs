@@ -100,6 +100,18 @@ pub(crate) async fn a_start_before_the_prefix_does_not_widen_it(store: StoreUnde
     assert_eq!(from("/c/").await, Vec::<String>::new());
 }
 
+pub(crate) async fn keys_come_without_values_if_nothing_else_is_wanted(store: StoreUnderTest) {
+    for key in ["/a/1", "/a/2"] {
+        put(&store, key, "value").await;
+    }
+    let whole = RangeRequest { prefix: "/a/".into(), ..RangeRequest::default() };
+    let keys = RangeRequest { keys_only: true, ..whole.clone() };
+    let mut expected = store.range(whole).await.unwrap().entries;
+    assert!(expected.len() == 2 && expected.iter().all(|entry| &*entry.value == b"value"));
+    expected.iter_mut().for_each(|entry| entry.value = bytes::Bytes::new());
+    assert_eq!(store.range(keys).await.unwrap().entries, expected);
+}
+
 pub(crate) async fn the_future_cannot_be_read_watched_or_compacted(store: StoreUnderTest) {
     let written = put(&store, "/a", "1").await;
     let far = if store.alone { 1 } else { 1_000_000 };
