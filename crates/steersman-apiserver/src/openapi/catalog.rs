@@ -102,18 +102,24 @@ fn builtin_paths(dialect: Dialect) -> BTreeMap<String, Vec<PathItem>> {
 }
 
 impl Published {
-    /// The parts of the custom resources among these, by the names of their documents.
+    /// The parts of the custom resources among these, by the names of their documents; of one
+    /// document or of all.
     pub(super) async fn sections(
         &self,
         server: &Server,
         table: &Table,
         form: Form,
+        only: Option<&str>,
     ) -> Result<Vec<(String, Arc<Section>)>> {
         let mut sections = Vec::new();
         let mut rendered = false;
         // The definition of the last resource: a definition of thousands of versions is read once.
         let mut last = Last::default();
         for resource in table.resources().filter(|resource| resource.is_custom()) {
+            let name = document_name(resource);
+            if only.is_some_and(|only| only != name) {
+                continue;
+            }
             let key = (format!("{}/{}", resource.qualified(), resource.version), form);
             let section = match self.known(&key, resource) {
                 Some(section) => section,
@@ -123,7 +129,7 @@ impl Published {
                     self.render(key, resource, versions).await?
                 }
             };
-            sections.push((document_name(resource), section));
+            sections.push((name, section));
         }
         if rendered {
             self.lock().retain(|_, entry| entry.is_served(table));
@@ -149,6 +155,12 @@ impl Published {
         let entry = Entry { resource: Arc::clone(resource), section: Arc::clone(&section) };
         self.lock().insert(key, entry);
         Ok(section)
+    }
+
+    /// How many sections are kept.
+    #[cfg(test)]
+    pub(super) fn rendered(&self) -> usize {
+        self.lock().len()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, Form), Entry>> {

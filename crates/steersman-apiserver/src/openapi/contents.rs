@@ -38,9 +38,14 @@ pub(super) struct Contents {
 impl Asked<'_> {
     /// Everything that is published now, in one form.
     pub(super) async fn contents(&self, form: Form) -> Result<Contents> {
+        self.contents_for(form, None).await
+    }
+
+    /// The same; of custom resources only what one document needs, if only that is asked for.
+    pub(super) async fn contents_for(&self, form: Form, only: Option<&str>) -> Result<Contents> {
         let builtin = Builtin::ready(form).await?;
         let table = self.server.registry.table();
-        let sections = self.published.sections(self.server, &table, form).await?;
+        let sections = self.published.sections(self.server, &table, form, only).await?;
         learn::ask_residents(self.server, form != Form::V3).await;
         let remotes = self.server.remotes.table();
         let told = remotes.values().filter_map(|remote| {

@@ -116,7 +116,7 @@ fn relative_url(name: &str, etag: &str) -> String {
 /// hash of the past the client is sent to the present.
 async fn v3(asked: Asked<'_>, name: &str) -> Result<Response<ResponseBody>> {
     accepted(asked.headers, &[(JSON, Form::V3)])?;
-    let contents = asked.contents(Form::V3).await?;
+    let contents = asked.contents_for(Form::V3, Some(name)).await?;
     if !contents.names().contains(name) {
         return Err(Status::no_such_resource());
     }

@@ -34,6 +34,9 @@ const DIAL_TIME: Duration = Duration::from_secs(30);
 /// The largest answer, in bytes.
 const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 
+/// How many bytes of an answer are read in one go.
+const TURN_BYTES: usize = 256 * 1024;
+
 /// Why a request brings no answer, in the words of Go's client. They tell of their cause as well,
 /// so that none has a source.
 #[derive(Debug, thiserror::Error)]
@@ -190,10 +193,29 @@ async fn whole(
     response: Incoming,
 ) -> Result<Response<Bytes>, SendError> {
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
-    let body = body.map_err(SendError::Body)?.to_bytes();
+    let body = read(body).await.map_err(SendError::Body)?;
     keep(target, connection);
     Ok(Response::from_parts(parts, body))
+}
+
+/// Reads the body of an answer. It may come as fast as it is read and be as long as is allowed, so
+/// others go on in between.
+async fn read(
+    body: hyper::body::Incoming,
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let mut body = Limited::new(body, RESPONSE_LIMIT);
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame?.into_data() else { continue };
+        bytes += piece.len();
+        pieces.push(piece);
+        if bytes > TURN_BYTES {
+            bytes = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(if pieces.len() == 1 { pieces.remove(0) } else { pieces.concat().into() })
 }
 
 async fn connect_in_time(store: &dyn Store, target: &Target) -> Result<Connection, SendError> {

@@ -2,6 +2,7 @@
 
 mod custom;
 mod protobuf;
+mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 
