@@ -108,7 +108,7 @@ pub(crate) async fn keys_come_without_values_if_nothing_else_is_wanted(store: St
     let keys = RangeRequest { keys_only: true, ..whole.clone() };
     let mut expected = store.range(whole).await.unwrap().entries;
     assert!(expected.len() == 2 && expected.iter().all(|entry| &*entry.value == b"value"));
-    expected.iter_mut().for_each(|entry| entry.value = bytes::Bytes::new());
+    expected.iter_mut().for_each(|entry| entry.value = Bytes::new());
     assert_eq!(store.range(keys).await.unwrap().entries, expected);
 }
 
