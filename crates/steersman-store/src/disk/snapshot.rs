@@ -129,7 +129,7 @@ impl Snapshotter {
         let written = self.write_as(place, pages);
         if written.is_err() {
             // Left behind, it would be removed at the next start.
-            let _ = ledger::remove(&*self.files, vec![place.temporary_name()]);
+            let _ = ledger::remove_in_pieces(&*self.files, &place.temporary_name());
         }
         let bytes = written?;
         self.ledger.superseded_by(&*self.files, at).map_err(Unfinished::Io)?;
