@@ -12,7 +12,7 @@ mod plots;
 pub(crate) mod subject;
 mod tally;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -69,16 +69,21 @@ pub(crate) fn run(extent: &Extent, sizes: &[String], report: &mut Report) -> Res
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut runs = Vec::new();
     for shards in &extent.shards {
-        let run = runtime.block_on(measure(*shards, &sizes, report))?;
-        runs.push(run);
+        runtime.block_on(measure(*shards, &sizes, &mut runs, &extent.docs, report))?;
     }
-    chapter::write(&extent.docs, &runs).map_err(|error| error.to_string())?;
     report.note(&format!("written: {}", extent.docs.join("scale.md").display()));
     Ok(())
 }
 
-/// Grows one cluster to all sizes, with a controller of so many shards.
-async fn measure(shards: usize, sizes: &[usize], report: &mut Report) -> Result<Run, String> {
+/// Grows one cluster to all sizes, with a controller of so many shards. The page is written after each
+/// step, since a study takes an hour and may be cut short.
+async fn measure(
+    shards: usize,
+    sizes: &[usize],
+    runs: &mut Vec<Run>,
+    docs: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
     let most = sizes.last().copied().unwrap_or_default();
     let program = Program::start(&["--nodes", "1"])?;
     program.ready().await.map_err(|error| error.to_string())?;
@@ -93,7 +98,7 @@ async fn measure(shards: usize, sizes: &[usize], report: &mut Report) -> Result<
         _ => return Err("the controller did not start".to_owned()),
     }
     controller.begun = Instant::now();
-    let mut steps = Vec::new();
+    runs.push(Run { shards, steps: Vec::new(), samples: Vec::new() });
     let mut there = 0;
     for size in sizes.iter().copied() {
         let begin = controller.begun.elapsed().as_secs_f64();
@@ -103,9 +108,13 @@ async fn measure(shards: usize, sizes: &[usize], report: &mut Report) -> Result<
         step.begin = begin;
         step.end = controller.begun.elapsed().as_secs_f64();
         tell(&step, shards, report);
-        steps.push(step);
+        if let Some(run) = runs.last_mut() {
+            run.steps.push(step);
+            run.samples.append(&mut controller.samples);
+        }
+        chapter::write(docs, runs).map_err(|error| error.to_string())?;
     }
-    Ok(Run { shards, steps, samples: controller.samples })
+    Ok(())
 }
 
 fn tell(step: &Step, shards: usize, report: &mut Report) {

@@ -173,6 +173,16 @@ impl CauseBook {
         }
     }
 
+    /// Whether a key of this kind waits for nothing but what happened to other objects.
+    pub(crate) fn is_news_of_others(&self, kind: &str, key: &ObjectKey) -> bool {
+        let of_another = |cause: &Cause| match cause {
+            Cause::Event { kind: whose, key: which, .. } => whose != kind || which != key,
+            _ => false,
+        };
+        let entries = self.lock();
+        entries.get(key).is_some_and(|waiting| waiting.causes.iter().all(of_another))
+    }
+
     /// Takes the causes of a key whose reconcile begins.
     pub(crate) fn take(&self, key: &ObjectKey) -> Waiting {
         let waiting = self.lock().remove(key);
@@ -199,6 +209,7 @@ impl CauseBook {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ObjectChange;
     use super::*;
 
     #[test]
@@ -215,6 +226,27 @@ mod tests {
         let text = causes.to_string();
         assert!(text.starts_with("timer; retry 0;") && text.ends_with("and 13 more"), "{text}");
         assert_eq!(book.take(&key).causes, Causes::default());
+    }
+
+    #[test]
+    fn news_of_others_are_told_from_all_else() {
+        let book = CauseBook::default();
+        let key = ObjectKey::from("default/a");
+        let event = |kind: &str, name: &str| Cause::Event {
+            kind: kind.to_owned(),
+            key: ObjectKey::from(name),
+            change: ObjectChange::Created,
+        };
+        assert!(!book.is_news_of_others("App", &key), "nothing waits");
+        book.note(&key, event("Pod", "default/a"));
+        book.note(&key, event("App", "default/b"));
+        assert!(book.is_news_of_others("App", &key));
+        for other in [event("App", "default/a"), Cause::Timer, Cause::Requested] {
+            book.note(&key, other);
+            assert!(!book.is_news_of_others("App", &key));
+            book.take(&key);
+            book.note(&key, event("Pod", "default/a"));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::broadcast;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -42,6 +42,11 @@ use crate::shard::gate::Gate;
 
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
+
+/// How often others have their turn before a reconcile for which only other objects ask. A turn costs
+/// a fraction of a microsecond where nobody else is ready; measured with 100 Pods of each ReplicaSet,
+/// more turns spare nothing more.
+const OTHERS_TURNS: usize = 32;
 
 /// A reconciler whose types have been forgotten, so that workers are compiled once.
 pub(super) trait ErasedReconciler: Send + Sync {
@@ -112,6 +117,7 @@ impl Worker {
         if !self.sees_its_writes(key).await {
             return;
         }
+        self.let_others_go_first(key).await;
         let waiting = self.keys.causes.take(key);
         if waiting.causes.is_empty() {
             // Whoever queued it noted why; the reconcile before this one took that, and saw it.
@@ -133,6 +139,17 @@ impl Worker {
         }
         let id = ids.fetch_add(1, Ordering::Relaxed);
         self.run_recorded(slot, id, Work { key, causes: waiting.causes, deletions, object }).await;
+    }
+
+    /// Lets whoever is ready have a turn before a reconcile for which only other objects ask:
+    /// they rarely change alone, and what is written meanwhile is seen by this reconcile, which
+    /// else would have another after it.
+    async fn let_others_go_first(&self, key: &ObjectKey) {
+        if self.keys.causes.is_news_of_others(&self.kind.names().name, key) {
+            for _ in 0..OTHERS_TURNS {
+                yield_now().await;
+            }
+        }
     }
 
     /// Does the work on a key while logs, metrics and the debug page can see it, decides when

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::DeleteParams;
 use steersman::{Context, Controller, Next, ObjectKey, Result, predicate};
@@ -96,6 +97,29 @@ async fn changes_that_come_together_cause_one_reconcile_and_at_most_one_more(
     assert_eq!(first.causes.to_string(), "ConfigMap default/a created");
     assert!(second.causes.to_string().ends_with("and 12 more"), "{}", second.causes);
     assert!(records.try_recv().is_err(), "a third reconcile");
+    Ok(())
+}
+
+#[steersman::test]
+async fn what_many_others_write_at_once_is_seen_by_few_reconciles(cluster: Cluster) -> Result<()> {
+    let mut records = cluster.reconciles();
+    cluster.run(
+        Controller::of::<ConfigMap>()
+            .only(of_the_test)
+            .watches(keys)
+            .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::Settled)),
+    );
+    cluster.client().create(&config_map("a")).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    while records.try_recv().is_ok() {}
+    let secrets: Vec<_> = (0..40).map(|number| secret_for("a", &format!("s-{number}"))).collect();
+    try_join_all(secrets.iter().map(|secret| cluster.client().create(secret))).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let mut count = 0;
+    while records.try_recv().is_ok() {
+        count += 1;
+    }
+    assert!((1..=4).contains(&count), "{count} reconciles");
     Ok(())
 }
 
