@@ -102,6 +102,7 @@ async fn who_was_to_go_because_of_a_rule_stays_when_it_is_gone(cluster: Cluster)
     let pending = "EvictionInProgress=True PodsPendingEviction: 1 pod needs to be evicted in 1 \
                    namespace.";
     comes_to_say(&cluster, "broken", pending).await?;
+    cluster.advance(Duration::from_secs(1)).await; // the Pod's turn has come as well
     client.delete::<DeviceTaintRule>("broken", &DeleteParams::default()).await?;
     cluster.advance(Duration::from_secs(90)).await;
     assert!(client.get::<Pod>("minute").await?.is_some_and(|pod| is_ready(&pod)));
