@@ -122,11 +122,16 @@ fn table(run: &Run) -> String {
     }
     let lost: f64 = run.steps.iter().map(|step| step.changes_lost).sum();
     let unheard: f64 = run.steps.iter().map(|step| step.unheard).sum();
-    if lost > 0.0 || unheard > 0.0 {
+    if lost > 0.0 {
         let _ = writeln!(
             text,
-            "\nOf {lost:.0} changes the end was not seen, and the times of {unheard:.0} reconciles are \
-             missing: records came faster than they were counted."
+            "\nOf {lost:.0} of the changes no reconcile was seen that began after they were heard of."
+        );
+    }
+    if unheard > 0.0 {
+        let _ = writeln!(
+            text,
+            "\nThe times of {unheard:.0} reconciles are missing: records came faster than they were counted."
         );
     }
     text

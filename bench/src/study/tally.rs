@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use steersman::ObjectKey;
 use steersman::controller::ReconcileRecord;
+use steersman::{ObjectKey, clock};
 use steersman_load::Histogram;
 
 use crate::processes::wire::nanoseconds;
@@ -58,7 +58,8 @@ impl Tally {
     /// A change of an AppService was heard of that was made then. Of several shards only one reconciles
     /// it.
     pub(super) fn heard(&self, key: &ObjectKey, made: u64) {
-        let now = nanoseconds();
+        // By the clock of records, with which this is compared: the system's drifts away from it.
+        let now = u64::try_from(clock::now().as_nanosecond()).unwrap_or_default();
         let mut times = self.times();
         if made < times.since {
             return;
