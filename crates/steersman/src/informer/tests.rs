@@ -196,7 +196,6 @@ async fn what_waits_for_a_handler_is_still_decoded_when_it_comes_to_see_it() {
     let mut first = None;
     for name in ["a", "b", "c"] {
         let json = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
-        let json = serde_json::value::RawValue::from_string(json).unwrap();
         let object = decoder.decode_change(&json).unwrap();
         let decoded = object.decoded_if_compact();
         assert!(decoded.is_some());
@@ -218,7 +217,6 @@ async fn objects_are_let_go_a_minute_after_they_were_used_last_and_then_there_is
     assert_eq!(cooling.due(), None, "nothing is decoded");
     let objects: Vec<_> = (0..400)
         .map(|n| format!(r#"{{"metadata":{{"name":"c{n}"}}}}"#))
-        .map(|json| serde_json::value::RawValue::from_string(json).unwrap())
         .map(|json| decoder.decode_change(&json).unwrap())
         .collect();
     cooling.begin();

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube::Resource;
-use serde_json::value::RawValue;
 
 use crate::codec;
 use crate::error::panic_text;
@@ -22,13 +21,14 @@ pub trait Decode: Send + 'static {
     /// What is kept of an object.
     type Output: Keyed + Send + 'static;
 
-    /// Decodes one object. The text is part of a page or of a watch: keep no reference to it.
-    fn decode(&mut self, raw: &RawValue) -> Result<Self::Output, DecodeError>;
+    /// Decodes one object of its JSON; more than one, or less, is an error. The text is part of a
+    /// page or of a watch: keep no reference to it.
+    fn decode(&mut self, json: &str) -> Result<Self::Output, DecodeError>;
 
     /// Decodes an object that was added or changed while its kind is being watched; what is known
     /// of it so far stays if this fails, so it should find out now.
-    fn decode_change(&mut self, raw: &RawValue) -> Result<Self::Output, DecodeError> {
-        self.decode(raw)
+    fn decode_change(&mut self, json: &str) -> Result<Self::Output, DecodeError> {
+        self.decode(json)
     }
 }
 
@@ -79,8 +79,8 @@ impl<K> Default for Typed<K> {
 impl<K: Cacheable> Decode for Typed<K> {
     type Output = K;
 
-    fn decode(&mut self, raw: &RawValue) -> Result<K, DecodeError> {
-        Ok(codec::decode(raw.get())?)
+    fn decode(&mut self, json: &str) -> Result<K, DecodeError> {
+        Ok(codec::decode(json)?)
     }
 }
 

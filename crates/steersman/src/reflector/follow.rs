@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
@@ -89,6 +88,14 @@ impl<D: Decode> Reflector<D> {
             self.report.silence_is_over();
         }
         consume_budget().await; // a server that never pauses must not keep others from running
+        if let Some(Event::Added(json) | Event::Modified(json)) = Event::guess(&line)
+            && let Some(object) = self.try_decode(D::decode_change, json)
+        {
+            following.unreadable = 0;
+            advance(&mut following.version, object.resource_version());
+            let next = State::Watching { following, stream };
+            return self.deliver(Delta::Applied(object), next).await;
+        }
         match Event::parse(&line) {
             Ok(event) => {
                 following.unreadable = 0;
@@ -111,7 +118,7 @@ impl<D: Decode> Reflector<D> {
     ) -> StateOf<D> {
         let version = &mut following.version;
         let delta = match event {
-            Event::Added(raw) | Event::Modified(raw) => match self.decode_change(raw) {
+            Event::Added(json) | Event::Modified(json) => match self.decode_change(json) {
                 Ok(object) => {
                     advance(version, object.resource_version());
                     Delta::Applied(object)
@@ -124,7 +131,7 @@ impl<D: Decode> Reflector<D> {
                     Delta::Bookmark { version: version_of(Some(version)) }
                 }
             },
-            Event::Deleted(raw) => match self.deletion(raw, version) {
+            Event::Deleted(json) => match self.deletion(json, version) {
                 Some(delta) => delta,
                 // It cannot be skipped, or the object would stay for ever; and only the latest
                 // state is sure to be without it.
@@ -142,12 +149,8 @@ impl<D: Decode> Reflector<D> {
         self.deliver(delta, State::Watching { following, stream }).await
     }
 
-    fn deletion(
-        &mut self,
-        raw: Option<&RawValue>,
-        version: &mut String,
-    ) -> Option<Delta<D::Output>> {
-        match self.decode(raw?) {
+    fn deletion(&mut self, json: Option<&str>, version: &mut String) -> Option<Delta<D::Output>> {
+        match self.decode(json?) {
             Ok(object) => {
                 advance(version, object.resource_version());
                 Some(Delta::Deleted(object))

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
 use super::decode::{Decode, DecodeError, Keyed, guarded};
 use super::gathered::Gathered;
 use super::trouble::Trouble;
@@ -40,6 +38,9 @@ pub(super) enum State<T> {
 }
 
 pub(super) type StateOf<D> = State<<D as Decode>::Output>;
+
+/// One of the two ways in which a decoder decodes.
+type DecodeBy<D> = fn(&mut D, &str) -> Result<<D as Decode>::Output, DecodeError>;
 
 /// What is remembered until the next whole state is delivered.
 #[derive(Default)]
@@ -227,33 +228,36 @@ impl<D: Decode> Reflector<D> {
     }
 
     /// Decodes one object, or reports it and gives its identity.
-    pub(super) fn decode(&mut self, raw: &RawValue) -> Result<D::Output, Identity> {
-        self.decode_by(D::decode, raw)
+    pub(super) fn decode(&mut self, json: &str) -> Result<D::Output, Identity> {
+        self.decode_by(D::decode, json)
     }
 
     /// Decodes an object that was added or changed after the state was delivered.
-    pub(super) fn decode_change(&mut self, raw: &RawValue) -> Result<D::Output, Identity> {
-        self.decode_by(D::decode_change, raw)
+    pub(super) fn decode_change(&mut self, json: &str) -> Result<D::Output, Identity> {
+        self.decode_by(D::decode_change, json)
     }
 
-    fn decode_by(
-        &mut self,
-        decode: fn(&mut D, &RawValue) -> Result<D::Output, DecodeError>,
-        raw: &RawValue,
-    ) -> Result<D::Output, Identity> {
+    /// Tries to decode what is probably an object; says nothing if it is not.
+    pub(super) fn try_decode(&mut self, decode: DecodeBy<D>, json: &str) -> Option<D::Output> {
         let decoder = &mut self.decoder;
-        let decoded = guarded(|| match decode(decoder, raw) {
+        let decoded = guarded(|| decode(decoder, json).ok().filter(Keyed::has_name));
+        decoded.ok().flatten()
+    }
+
+    fn decode_by(&mut self, decode: DecodeBy<D>, json: &str) -> Result<D::Output, Identity> {
+        let decoder = &mut self.decoder;
+        let decoded = guarded(|| match decode(decoder, json) {
             Ok(object) if object.has_name() => Ok(object),
             Ok(_) => Err("it has no name".to_owned()),
             Err(error) => Err(error.to_string()),
         });
         let decoded = decoded.unwrap_or_else(|panic| Err(format!("decoding panicked: {panic}")));
-        decoded.map_err(|error| self.report_undecodable(raw, error))
+        decoded.map_err(|error| self.report_undecodable(json, error))
     }
 
     /// Reports an object that cannot be decoded and gives its identity.
-    fn report_undecodable(&self, raw: &RawValue, error: String) -> Identity {
-        let identity = Identity::of(raw);
+    fn report_undecodable(&self, json: &str, error: String) -> Identity {
+        let identity = Identity::of(json);
         self.report.count(|tally| &tally.undecodable);
         let kind = self.collection.kind.clone();
         let undecodable = Undecodable { kind, key: identity.key(), error };

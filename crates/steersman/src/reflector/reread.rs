@@ -163,7 +163,7 @@ impl<D: Decode> Reflector<D> {
     fn decode_one(&mut self, text: &[u8]) -> Option<Option<D::Output>> {
         let page: Page<'_> = serde_json::from_slice(text).ok()?;
         match page.items.first() {
-            Some(raw) => self.decode_change(raw).ok().map(Some),
+            Some(raw) => self.decode_change(raw.get()).ok().map(Some),
             None => Some(None),
         }
     }

@@ -62,6 +62,12 @@ impl<D: Decode> Reflector<D> {
         };
         self.received(&stream);
         consume_budget().await; // a server that never pauses must not keep others from running
+        if let Some(Event::Added(json)) = Event::guess(&line)
+            && let Some(object) = self.try_decode(D::decode, json)
+        {
+            gathered.add(object);
+            return State::Streaming { syncing, gathered, stream };
+        }
         match Event::parse(&line) {
             Ok(Event::Bookmark { version: Some(version), initial_end: true }) => {
                 self.complete_stream(syncing, gathered, stream, version).await
@@ -88,15 +94,15 @@ impl<D: Decode> Reflector<D> {
     /// cannot be skipped either.
     fn put_aside(&mut self, gathered: &mut Gathered<D::Output>, event: &Event<'_>) -> bool {
         match event {
-            Event::Added(raw) => match self.decode(raw) {
+            Event::Added(json) => match self.decode(json) {
                 Ok(object) => gathered.add(object),
                 Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
             },
-            Event::Modified(raw) => match self.decode(raw) {
+            Event::Modified(json) => match self.decode(json) {
                 Ok(object) => gathered.change(object),
                 Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
             },
-            Event::Deleted(raw) => match raw.and_then(|raw| Identity::of(raw).key()) {
+            Event::Deleted(json) => match json.and_then(|json| Identity::of(json).key()) {
                 Some(key) => gathered.remove(&key),
                 None => return false,
             },
@@ -229,7 +235,7 @@ impl<D: Decode> Reflector<D> {
             serde_json::from_slice(&text).map_err(|error| Trouble::busy(error.to_string()))?;
         for raw in page.items {
             consume_budget().await;
-            match self.decode(raw) {
+            match self.decode(raw.get()) {
                 Ok(object) => gathered.add(object),
                 Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
             }

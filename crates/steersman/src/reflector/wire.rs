@@ -1,7 +1,7 @@
 //! Lists and watches on the wire: requests out, pages and events in.
 //!
-//! Pages and events are parsed once, into the borrowed text of each object; what becomes of that
-//! text is the decoder's business.
+//! Pages and events are parsed into the borrowed text of each object; what becomes of that text is
+//! the decoder's business.
 
 use std::future::Future;
 use std::time::Duration;
@@ -104,10 +104,10 @@ pub(super) struct Page<'a> {
 
 /// An event of a watch.
 pub(super) enum Event<'a> {
-    Added(&'a RawValue),
-    Modified(&'a RawValue),
+    Added(&'a str),
+    Modified(&'a str),
     /// `None` is a deletion that does not say of what.
-    Deleted(Option<&'a RawValue>),
+    Deleted(Option<&'a str>),
     Bookmark {
         version: Option<String>,
         /// The stream has given the whole state.
@@ -134,7 +134,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads as much as can be read: a field of a wrong type does not hide the others.
-    pub(super) fn of(raw: &RawValue) -> Self {
+    pub(super) fn of(json: &str) -> Self {
         #[derive(Deserialize)]
         struct Outer<'a> {
             #[serde(borrow)]
@@ -150,7 +150,7 @@ impl Identity {
             #[serde(borrow)]
             resource_version: Option<&'a RawValue>,
         }
-        let outer = serde_json::from_str::<Outer<'_>>(raw.get());
+        let outer = serde_json::from_str::<Outer<'_>>(json);
         let fields = outer.map_or_else(|_| Fields::default(), |outer| outer.metadata);
         Self {
             namespace: fields.namespace.and_then(text_of),
@@ -180,17 +180,32 @@ impl<'a> Event<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Result<Self, String> {
         let event: RawEvent<'a> = serde_json::from_slice(line)
             .map_err(|error| format!("cannot read watch event: {error}"))?;
-        match (event.kind, event.object) {
-            ("ADDED", Some(raw)) => Ok(Self::Added(raw)),
-            ("MODIFIED", Some(raw)) => Ok(Self::Modified(raw)),
-            ("DELETED", raw) => Ok(Self::Deleted(raw)),
-            ("BOOKMARK", Some(raw)) => Ok(Self::bookmark(raw)),
-            ("ERROR", Some(raw)) => Ok(Self::Error(error_event(raw))),
+        match (event.kind, event.object.map(RawValue::get)) {
+            ("ADDED", Some(json)) => Ok(Self::Added(json)),
+            ("MODIFIED", Some(json)) => Ok(Self::Modified(json)),
+            ("DELETED", json) => Ok(Self::Deleted(json)),
+            ("BOOKMARK", Some(json)) => Ok(Self::bookmark(json)),
+            ("ERROR", Some(json)) => Ok(Self::Error(error_event(json))),
             (kind, _) => Err(format!("cannot read watch event of type {kind}")),
         }
     }
 
-    fn bookmark(raw: &RawValue) -> Self {
+    /// The object that a line says is there now, with the type of the event. The line is taken to
+    /// be as servers write it, type first and nothing after the object, and the object is not
+    /// looked at, which for most is most of the work of reading the line. So this is a guess,
+    /// which holds if the object can be decoded; if not, [`parse`](Self::parse) tells what is so.
+    pub(super) fn guess(line: &'a [u8]) -> Option<Self> {
+        let line = str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
+        let (kind, rest) = line.split_once(r#"","object":"#)?;
+        let json = rest.trim_ascii_end().strip_suffix('}')?;
+        match kind {
+            "ADDED" => Some(Self::Added(json)),
+            "MODIFIED" => Some(Self::Modified(json)),
+            _ => None,
+        }
+    }
+
+    fn bookmark(json: &str) -> Self {
         #[derive(Deserialize)]
         struct Outer {
             metadata: Mark,
@@ -204,16 +219,16 @@ impl<'a> Event<'a> {
             #[serde(rename = "k8s.io/initial-events-end")]
             initial_events_end: Option<String>,
         }
-        let mark = serde_json::from_str::<Outer>(raw.get()).ok();
+        let mark = serde_json::from_str::<Outer>(json).ok();
         let end = mark.and_then(|mark| mark.metadata.annotations?.initial_events_end);
         let initial_end = end.as_deref() == Some("true");
-        let version = Identity::of(raw).resource_version.filter(|version| !version.is_empty());
+        let version = Identity::of(json).resource_version.filter(|version| !version.is_empty());
         Self::Bookmark { version, initial_end }
     }
 }
 
-fn error_event(raw: &RawValue) -> Trouble {
-    match serde_json::from_str(raw.get()) {
+fn error_event(json: &str) -> Trouble {
+    match serde_json::from_str(json) {
         Ok(status) => Trouble::of_status(&status, None),
         Err(error) => Trouble::Failed(error.to_string()),
     }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::script::{
@@ -88,8 +87,8 @@ struct Slimming;
 impl Decode for Slimming {
     type Output = Slim;
 
-    fn decode(&mut self, raw: &RawValue) -> Result<Slim, DecodeError> {
-        let object: Value = serde_json::from_str(raw.get())?;
+    fn decode(&mut self, json: &str) -> Result<Slim, DecodeError> {
+        let object: Value = serde_json::from_str(json)?;
         let text = |field: &str| object["metadata"][field].as_str().ok_or("metadata is missing");
         Ok(Slim { name: text("name")?.into(), version: text("resourceVersion")?.into() })
     }
@@ -118,16 +117,16 @@ struct Touchy;
 impl Decode for Touchy {
     type Output = ConfigMap;
 
-    fn decode(&mut self, raw: &RawValue) -> Result<ConfigMap, DecodeError> {
-        assert!(!raw.get().contains("bomb"), "boom at {}", raw.get());
-        Ok(serde_json::from_str(raw.get())?)
+    fn decode(&mut self, json: &str) -> Result<ConfigMap, DecodeError> {
+        assert!(!json.contains("bomb"), "boom at {json}");
+        Ok(serde_json::from_str(json)?)
     }
 
-    fn decode_change(&mut self, raw: &RawValue) -> Result<ConfigMap, DecodeError> {
-        if raw.get().contains("late") {
+    fn decode_change(&mut self, json: &str) -> Result<ConfigMap, DecodeError> {
+        if json.contains("late") {
             return Err("found out now".into());
         }
-        self.decode(raw)
+        self.decode(json)
     }
 }
 

@@ -209,8 +209,9 @@ pub(super) fn malformed(name: &str, version: &str) -> Value {
     object
 }
 
+/// An event as API servers write it.
 pub(super) fn event(kind: &str, object: &Value) -> String {
-    json!({"type": kind, "object": object}).to_string()
+    format!(r#"{{"type":"{kind}","object":{object}}}"#)
 }
 
 pub(super) fn bookmark(version: &str) -> String {

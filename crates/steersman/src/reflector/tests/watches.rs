@@ -147,6 +147,35 @@ async fn events_may_arrive_in_pieces_or_several_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_may_be_written_in_any_form() {
+    let [b, c, d, e] = [("b", "7"), ("c", "8"), ("d", "9"), ("e", "10")].map(|(name, version)| {
+        let object = object(name, version);
+        object.to_string()
+    });
+    let lines = [
+        format!(r#"{{"object":{b},"type":"ADDED"}}"#),
+        format!(r#"{{"type":"MODIFIED","object":{c},"more":{{}}}}"#),
+        format!(r#" {{ "type" : "ADDED", "object" : {d} }} "#),
+        format!(r#"{{"type":"ADDED","object":{e}}} "#),
+    ];
+    let script = Script::new([list("5", &["a"], ""), watch(lines, Then::Hang)]);
+    assert_eq!(script.list().told(5).await, ["=a@5", "~b", "~c", "~d", "~e"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_with_a_broken_object_is_asked_for_again_and_not_skipped() {
+    let whole = event("ADDED", &object("b", "7"));
+    let broken = whole.replace("\"b\"", "\"b\" \"c\"");
+    let script = Script::new([
+        list("5", &["a"], ""),
+        watch([broken], Then::Hang),
+        watch([whole], Then::Hang),
+    ]);
+    assert_eq!(script.list().told(2).await, ["=a@5", "~b"]);
+    assert!(script.asked()[2].contains("resourceVersion=5"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_that_can_never_be_read_leads_to_a_new_list_in_the_end() {
     let broken = || watch(["{\"type\": \"ADDED\", \"object\": ".to_owned()], Then::Hang);
     let script =
