@@ -142,7 +142,7 @@ async fn a_cache_without_managed_fields_is_enough(cluster: Cluster) -> Result<()
     cluster.advance(Duration::from_secs(60)).await;
     let web: Deployment = cluster.client().get("web").await?.unwrap();
     assert_eq!(web.spec.unwrap().replicas, Some(2), "{log:?}");
-    poke(&cluster, json!({"metadata": {"labels": {"poked": "after the drift"}}})).await?;
+    poke(&cluster, json!({"metadata": {"labels": {"poked": "thrice"}}})).await?;
     assert_eq!(last(&log), "2 objects are as wanted", "{log:?}");
     running.stop().await;
     Ok(())
