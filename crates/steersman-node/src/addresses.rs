@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::HostPort;
@@ -118,9 +118,15 @@ impl Rejection {
 
 /// Gives out Pod addresses.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses {
-    /// By the name of the node, and then by uid: what each Pod has that has not ended.
-    held: Mutex<HashMap<String, HashMap<String, Held>>>,
+pub(crate) struct Addresses(Mutex<Ledger>);
+
+/// What each Pod has that has not ended.
+#[derive(Debug, Default)]
+struct Ledger {
+    /// By the name of the node, and then by uid.
+    nodes: HashMap<Arc<str>, HashMap<Arc<str>, Held>>,
+    /// The node of each uid: nobody looks through thousands of nodes for one Pod.
+    places: HashMap<Arc<str>, Arc<str>>,
 }
 
 /// What a Pod has of its node.
@@ -146,18 +152,44 @@ pub(crate) struct Room<'a> {
     pub(crate) limits: Option<&'a Resources>,
 }
 
+impl Ledger {
+    fn on(&self, node: &str) -> Option<&HashMap<Arc<str>, Held>> {
+        self.nodes.get(node)
+    }
+
+    fn insert(&mut self, node: &str, uid: &str, held: Held) {
+        let node = match self.nodes.get_key_value(node) {
+            Some((node, _)) => Arc::clone(node),
+            None => node.into(),
+        };
+        let uid: Arc<str> = uid.into();
+        let before = self.places.insert(Arc::clone(&uid), Arc::clone(&node));
+        if let Some(before) = before.filter(|before| *before != node) {
+            self.nodes.get_mut(&before).and_then(|pods| pods.remove(&uid));
+        }
+        self.nodes.entry(node).or_default().insert(uid, held);
+    }
+
+    fn remove(&mut self, uid: &str) {
+        if let Some(node) = self.places.remove(uid) {
+            self.nodes.get_mut(&node).and_then(|pods| pods.remove(uid));
+        }
+    }
+}
+
 impl Addresses {
-    fn held(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Held>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An address for a Pod that has none yet: the lowest that none of the Pods has that run on
     /// the node.
     pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<Ipv4Addr, Rejection> {
-        let mut all = self.held();
-        let here = all.entry(room.node.to_owned()).or_default();
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        if let Some(address) = here.get(&uid).and_then(|held| held.address) {
+        let mut ledger = self.ledger();
+        let nobody = HashMap::new();
+        let here = ledger.on(room.node).unwrap_or(&nobody);
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        if let Some(address) = here.get(uid).and_then(|held| held.address) {
             return Ok(address);
         }
         let taken: HashSet<Ipv4Addr> = here.values().filter_map(|held| held.address).collect();
@@ -174,7 +206,7 @@ impl Addresses {
         if let Some((limits, asked)) = room.limits.zip(asked.as_ref()) {
             check_limits(limits, asked, here.values().filter_map(|held| held.asked.as_ref()))?;
         }
-        here.insert(uid, Held { address: Some(address), ports, asked });
+        ledger.insert(room.node, uid, Held { address: Some(address), ports, asked });
         Ok(address)
     }
 
@@ -183,13 +215,12 @@ impl Addresses {
         let Some(address) = address_of(pod) else { return };
         let asked = lies.then(|| PodRequests::of(pod).asked);
         let held = Held { address: fourth(address), ports: HostPort::all_of(pod), asked };
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        self.held().entry(node.to_owned()).or_default().insert(uid, held);
+        self.ledger().insert(node, pod.metadata.uid.as_deref().unwrap_or_default(), held);
     }
 
     /// Takes back what a Pod had that has ended or is gone.
     pub(crate) fn release(&self, uid: &str) {
-        self.held().values_mut().any(|pods| pods.remove(uid).is_some());
+        self.ledger().remove(uid);
     }
 }
 
@@ -254,6 +285,21 @@ mod tests {
         assert_eq!(of("b"), "10.244.0.3");
         addresses.release("a"); // its Pod is gone
         assert_eq!(of("c"), "10.244.0.2");
+    }
+
+    #[test]
+    fn a_pod_that_is_gone_leaves_nothing_behind() {
+        let addresses = Addresses::default();
+        for (uid, node) in [("a", 0), ("b", 1), ("c", 2)] {
+            addresses.reserve(&pod(uid, None), room(node, 110)).unwrap();
+        }
+        // A Pod is on one node; whoever says otherwise last is right.
+        addresses.observe(&pod("c", Some("10.244.1.9")), "node-1", false);
+        for uid in ["a", "b", "c", "c", "unknown"] {
+            addresses.release(uid);
+        }
+        let ledger = addresses.ledger();
+        assert!(ledger.places.is_empty() && ledger.nodes.values().all(HashMap::is_empty));
     }
 
     #[test]
