@@ -153,10 +153,6 @@ pub(crate) struct Room<'a> {
 }
 
 impl Ledger {
-    fn on(&self, node: &str) -> Option<&HashMap<Arc<str>, Held>> {
-        self.nodes.get(node)
-    }
-
     fn insert(&mut self, node: &str, uid: &str, held: Held) {
         let node = match self.nodes.get_key_value(node) {
             Some((node, _)) => Arc::clone(node),
@@ -187,7 +183,7 @@ impl Addresses {
     pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<Ipv4Addr, Rejection> {
         let mut ledger = self.ledger();
         let nobody = HashMap::new();
-        let here = ledger.on(room.node).unwrap_or(&nobody);
+        let here = ledger.nodes.get(room.node).unwrap_or(&nobody);
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         if let Some(address) = here.get(uid).and_then(|held| held.address) {
             return Ok(address);

@@ -43,9 +43,9 @@ use crate::shard::gate::Gate;
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// How often others have their turn before a reconcile for which only other objects ask. A turn costs
-/// a fraction of a microsecond where nobody else is ready; measured with 100 Pods of each ReplicaSet,
-/// more turns spare nothing more.
+/// How often others have their turn before a reconcile for which only other objects ask. A turn takes
+/// about two microseconds where nobody else is ready. With ReplicaSets of 100 Pods each, more turns
+/// spared more up to about sixty.
 const OTHERS_TURNS: usize = 32;
 
 /// A reconciler whose types have been forgotten, so that workers are compiled once.

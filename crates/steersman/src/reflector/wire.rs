@@ -192,8 +192,8 @@ impl<'a> Event<'a> {
 
     /// The object that a line says is there now, with the type of the event. The line is taken to
     /// be as servers write it, type first and nothing after the object, and the object is not
-    /// looked at, which for most is most of the work of reading the line. So this is a guess,
-    /// which holds if the object can be decoded; if not, [`parse`](Self::parse) tells what is so.
+    /// looked at: to find its end is to read all of it once more. So this is a guess, which holds if
+    /// the object can be decoded; if not, [`parse`](Self::parse) tells what is so.
     pub(super) fn guess(line: &'a [u8]) -> Option<Self> {
         let line = str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
         let (kind, rest) = line.split_once(r#"","object":"#)?;
