@@ -308,16 +308,17 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let config = Config::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
         let api = ApiServer::start(config).await.unwrap();
-        let pattern = |pattern: &str| {
-            let schema = json!({"type": "object", "properties": {
-                "spec": {"type": "string", "pattern": pattern},
-            }});
+        let definition = |plural: &str, rule: &str| {
+            let schema = json!({"type": "object", "properties": {"spec": {
+                "type": "string", "maxLength": 9, "pattern": "a",
+                "x-kubernetes-validations": [{"rule": rule}],
+            }}});
             json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "as.b.test"},
+                "metadata": {"name": format!("{plural}.b.test")},
                 "spec": {
                     "group": "b.test", "scope": "Cluster",
-                    "names": {"plural": "as", "singular": "a", "kind": "A"},
+                    "names": {"plural": plural, "kind": plural.to_uppercase()},
                     "versions": [{
                         "name": "v1", "served": true, "storage": true,
                         "schema": {"openAPIV3Schema": schema},
@@ -327,11 +328,17 @@ mod tests {
         };
         let object = |name: &str| {
             json!({
-                "apiVersion": "b.test/v1", "kind": "A", "metadata": {"name": name}, "spec": "a",
+                "apiVersion": "b.test/v1", "kind": "AS", "metadata": {"name": name}, "spec": "a",
             })
         };
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        assert!(turns(&api, Method::POST, definitions, pattern("a")).await > 0);
+        let copying = "optional.of(self).optMap(it, it).hasValue()";
+        assert!(turns(&api, Method::POST, definitions, definition("bs", copying)).await > 0);
+        let plain = definition("as", "self != 'b'");
+        assert_eq!(turns(&api, Method::POST, definitions, plain).await, 0, "it takes no time");
+        let patch = json!({"metadata": {"labels": {"a": "b"}}});
+        let one = format!("{definitions}/as.b.test");
+        assert!(turns(&api, Method::PATCH, &one, patch).await > 0);
         let objects = "/apis/b.test/v1/as";
         assert!(turns(&api, Method::POST, objects, object("one")).await > 0);
         let mut apart = 0;

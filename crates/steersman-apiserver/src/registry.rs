@@ -1,7 +1,7 @@
 //! What is served: the built-in resources and those of custom resource definitions.
 //!
-//! Readers take the whole [`Table`] as it is; changes build a new one and swap it in. No lock is
-//! held while anything is awaited.
+//! Readers take the whole [`Table`] as it is; a change copies it if somebody reads it just then.
+//! No lock is held while anything is awaited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
@@ -37,18 +37,24 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const REMOVED_MAX: usize = 1024;
 
 /// The resources that were served at one moment.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// By group, version and plural. A new one is made for each definition, so it has no keys of its
-    /// own.
-    by_path: HashTable<Arc<Resource>>,
-    hasher: DefaultHashBuilder,
-    /// In the order of discovery: built-in ones first, then custom ones by name.
+    /// In the order of discovery.
     builtin: Arc<Vec<Arc<Resource>>>,
-    /// What custom resource definitions add, by the definition's name.
-    custom: BTreeMap<String, Arc<Custom>>,
+    builtin_paths: Arc<Paths>,
+    /// What custom resource definitions add, by the definition's name, in the order of discovery.
+    custom: BTreeMap<Arc<str>, Arc<Custom>>,
+    custom_paths: Paths,
     /// Discovery documents, made when first asked for.
     pub(crate) discovery: [OnceLock<Bytes>; 2],
+}
+
+/// Resources by group, version and plural.
+#[derive(Clone, Debug, Default)]
+struct Paths {
+    /// It is copied as a whole, so it has no keys of its own.
+    resources: HashTable<Arc<Resource>>,
+    hasher: DefaultHashBuilder,
 }
 
 /// What one custom resource definition adds.
@@ -105,8 +111,9 @@ impl Registry {
     /// Serves the built-in resources, and those of them that are asked for.
     pub fn serving(asked: &RuntimeConfig) -> Self {
         let builtin = kinds::all_and(|it| asked.serves(&it.group, &it.version));
-        let builtin = builtin.into_iter().map(Arc::new).collect();
-        let table = Table::of(Arc::new(builtin), BTreeMap::new());
+        let builtin: Vec<_> = builtin.into_iter().map(Arc::new).collect();
+        let mut table = Table::default();
+        table.build_in(builtin);
         Self {
             table: RwLock::new(Arc::new(table)),
             gone: Mutex::default(),
@@ -127,9 +134,10 @@ impl Registry {
     }
 
     fn retain_builtin(&self, keep: impl Fn(&Resource) -> bool) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = table.builtin.iter().filter(|resource| keep(resource)).cloned().collect();
-        *table = Arc::new(Table::of(Arc::new(kept), table.custom.clone()));
+        self.change(|table| {
+            let kept = table.builtin.iter().filter(|resource| keep(resource)).cloned().collect();
+            table.build_in(kept);
+        });
     }
 
     /// What is served now.
@@ -140,13 +148,13 @@ impl Registry {
     /// Serves, or serves differently, what a definition says. Older news change nothing.
     pub fn install(&self, definition: &str, custom: Custom) {
         let mut otherwise = false;
-        self.change(|customs| {
-            let newer = customs.get(definition).is_none_or(|old| old.revision <= custom.revision);
+        self.change(|table| {
+            let old = table.custom.get(definition);
+            let newer = old.is_none_or(|old| old.revision <= custom.revision);
             let removed = self.removed().get(definition).is_some_and(|at| *at >= custom.revision);
             if newer && !removed {
-                let says = custom.says;
-                let old = customs.insert(definition.to_owned(), Arc::new(custom));
-                otherwise = old.is_some_and(|old| old.says != says);
+                otherwise = old.is_some_and(|old| old.says != custom.says);
+                table.define(definition, custom);
             }
         });
         if otherwise {
@@ -171,10 +179,11 @@ impl Registry {
     /// Forgets everything of definitions that was told after a revision, for there is another
     /// history since.
     pub(crate) fn forget_after(&self, revision: Revision) {
-        let mut forgotten = Vec::new();
-        self.change(|customs| {
-            let later = customs.extract_if(.., |_, custom| custom.revision > revision);
-            forgotten = later.map(|(definition, _)| definition).collect();
+        let mut forgotten: Vec<Arc<str>> = Vec::new();
+        self.change(|table| {
+            let later = table.custom.iter().filter(|(_, custom)| custom.revision > revision);
+            forgotten = later.map(|(definition, _)| Arc::clone(definition)).collect();
+            forgotten.iter().for_each(|definition| table.undefine(definition));
             self.removed().retain(|_, at| *at <= revision);
         });
         forgotten.iter().for_each(|definition| self.end_watches(definition));
@@ -184,10 +193,10 @@ impl Registry {
     /// says that was written since stays.
     pub fn remove(&self, definition: &str, at: Revision) {
         let mut removed = false;
-        self.change(|customs| {
-            removed = customs.get(definition).is_some_and(|custom| custom.revision <= at);
+        self.change(|table| {
+            removed = table.custom(definition).is_some_and(|custom| custom.revision <= at);
             if removed {
-                customs.remove(definition);
+                table.undefine(definition);
             }
             remember(&mut self.removed(), definition, at);
         });
@@ -222,39 +231,67 @@ impl Registry {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Custom>>)) {
+    fn change(&self, change: impl FnOnce(&mut Table)) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let mut custom = table.custom.clone();
-        change(&mut custom);
-        *table = Arc::new(Table::of(Arc::clone(&table.builtin), custom));
+        let table = Arc::make_mut(&mut table);
+        table.discovery = Default::default();
+        change(table);
+    }
+}
+
+impl Paths {
+    /// What comes later counts.
+    fn insert(&mut self, resource: &Arc<Resource>) {
+        let Self { resources, hasher } = self;
+        let hash = |resource: &Arc<Resource>| hasher.hash_one(path(resource));
+        let is_same = |other: &Arc<Resource>| path(other) == path(resource);
+        match resources.entry(hash(resource), is_same, hash) {
+            Entry::Occupied(mut known) => *known.get_mut() = Arc::clone(resource),
+            Entry::Vacant(free) => {
+                free.insert(Arc::clone(resource));
+            }
+        }
+    }
+
+    fn remove(&mut self, resource: &Arc<Resource>) {
+        let hash = self.hasher.hash_one(path(resource));
+        if let Ok(known) = self.resources.find_entry(hash, |known| Arc::ptr_eq(known, resource)) {
+            known.remove();
+        }
+    }
+
+    fn get(&self, asked: [&str; 3]) -> Option<&Arc<Resource>> {
+        if self.resources.is_empty() {
+            return None;
+        }
+        self.resources.find(self.hasher.hash_one(asked), |resource| path(resource) == asked)
     }
 }
 
 impl Table {
-    fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Arc<Custom>>) -> Self {
-        let mut table = Self { builtin, custom, ..Self::default() };
-        let hasher = &table.hasher;
-        let hash = |resource: &Arc<Resource>| hasher.hash_one(path(resource));
-        let count = table.resources().count();
-        let mut by_path: HashTable<Arc<Resource>> = HashTable::with_capacity(count);
-        for resource in table.resources() {
-            let is_same = |other: &Arc<Resource>| path(other) == path(resource);
-            // What comes later counts.
-            match by_path.entry(hash(resource), is_same, hash) {
-                Entry::Occupied(mut known) => *known.get_mut() = Arc::clone(resource),
-                Entry::Vacant(free) => {
-                    free.insert(Arc::clone(resource));
-                }
-            }
+    fn build_in(&mut self, builtin: Vec<Arc<Resource>>) {
+        let mut paths = Paths::default();
+        builtin.iter().for_each(|resource| paths.insert(resource));
+        self.builtin = Arc::new(builtin);
+        self.builtin_paths = Arc::new(paths);
+    }
+
+    fn define(&mut self, definition: &str, custom: Custom) {
+        self.undefine(definition);
+        custom.resources.iter().for_each(|resource| self.custom_paths.insert(resource));
+        self.custom.insert(definition.into(), Arc::new(custom));
+    }
+
+    fn undefine(&mut self, definition: &str) {
+        if let Some(custom) = self.custom.remove(definition) {
+            custom.resources.iter().for_each(|resource| self.custom_paths.remove(resource));
         }
-        table.by_path = by_path;
-        table
     }
 
     /// The resource of a path.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let asked = [group, version, plural];
-        self.by_path.find(self.hasher.hash_one(asked), |resource| path(resource) == asked)
+        self.custom_paths.get(asked).or_else(|| self.builtin_paths.get(asked))
     }
 
     /// All resources, in the order of discovery.
@@ -274,19 +311,19 @@ impl Table {
     }
 
     /// What a definition adds.
-    pub fn custom(&self, definition: &str) -> Option<&Custom> {
-        self.custom.get(definition).map(AsRef::as_ref)
+    pub fn custom(&self, definition: &str) -> Option<&Arc<Custom>> {
+        self.custom.get(definition)
     }
 
     /// The names of all definitions.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &str> {
-        self.custom.keys().map(String::as_str)
+        self.custom.keys().map(AsRef::as_ref)
     }
 
     /// The definitions that are being deleted and held for their instances.
     pub(crate) fn held(&self) -> impl Iterator<Item = &str> {
         let leaving = self.custom.iter().filter(|(_, custom)| custom.held);
-        leaving.map(|(name, _)| name.as_str())
+        leaving.map(|(name, _)| name.as_ref())
     }
 
     /// The groups with definitions that wait for names.
@@ -299,7 +336,7 @@ impl Table {
     pub(crate) fn waiting_in_group(&self, group: &str) -> Vec<String> {
         let waiting = self.custom.iter();
         let waiting = waiting.filter(|(_, custom)| custom.waits && custom.storage.group == group);
-        waiting.map(|(name, _)| name.clone()).collect()
+        waiting.map(|(name, _)| name.to_string()).collect()
     }
 
     /// The names of other definitions in a group.
@@ -308,7 +345,7 @@ impl Table {
         group: &'a str,
         definition: &'a str,
     ) -> impl Iterator<Item = &'a Accepted> {
-        let others = self.custom.iter().filter(move |(name, _)| *name != definition);
+        let others = self.custom.iter().filter(move |(name, _)| &***name != definition);
         let others = others.filter(move |(_, custom)| custom.storage.group == group);
         others.map(|(_, custom)| &custom.accepted)
     }
@@ -374,6 +411,48 @@ mod tests {
             });
             assert!(gone.is_cancelled(), "round {}", revision.0);
         }
+    }
+
+    #[test]
+    fn a_table_that_somebody_reads_stays_as_it_is() {
+        let registry = Registry::new();
+        let builtin = Arc::clone(registry.table().get("", "v1", "configmaps").unwrap());
+        let resource = |version: &str| {
+            let group = "example.com".into();
+            Arc::new(Resource { group, version: version.to_owned().into(), ..(*builtin).clone() })
+        };
+        let install = |revision: u64, versions: &[&str]| {
+            let resources: Vec<_> = versions.iter().map(|version| resource(version)).collect();
+            let custom = Custom {
+                revision: Revision(revision),
+                storage: Arc::clone(&resources[0]),
+                resources,
+                terminating: false,
+                held: false,
+                accepted: Accepted::default(),
+                waits: false,
+                says: revision,
+            };
+            registry.install("configmaps.example.com", custom);
+        };
+        let served = |table: &Table| {
+            let is_served =
+                |version: &&str| table.get("example.com", version, "configmaps").is_some();
+            ["v1", "v2", "v3"].into_iter().filter(is_served).collect::<Vec<_>>()
+        };
+        install(1, &["v1", "v2"]);
+        let read = registry.table();
+        install(2, &["v2", "v3"]);
+        assert_eq!(
+            (served(&read), served(&registry.table())),
+            (vec!["v1", "v2"], vec!["v2", "v3"])
+        );
+        let place = Arc::as_ptr(&registry.table());
+        registry.remove("configmaps.example.com", Revision(3));
+        assert_eq!(served(&registry.table()), Vec::<&str>::new());
+        assert_eq!(Arc::as_ptr(&registry.table()), place, "nobody read it, so nothing is copied");
+        assert_eq!(served(&read), ["v1", "v2"]);
+        assert!(registry.table().get("", "v1", "configmaps").is_some());
     }
 
     #[test]

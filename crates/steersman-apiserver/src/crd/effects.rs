@@ -91,9 +91,8 @@ async fn definition_written(written: Written<'_>) {
     let Written { server, object, revision, gone, .. } = written;
     let name = metadata::text(object, "name");
     let group = object["spec"]["group"].as_str().unwrap_or("");
-    let before = server.registry.table();
-    let before = before.custom(name);
-    let told = before.map_or(&[][..], |custom| &custom.resources);
+    let before = server.registry.table().custom(name).cloned();
+    let told = before.as_ref().map_or(&[][..], |custom| &custom.resources);
     let said = object["spec"]["versions"].as_array().into_iter().flatten();
     let said = said.filter_map(|version| version["name"].as_str());
     let versions: BTreeSet<&str> = told.iter().map(|r| &*r.version).chain(said).collect();

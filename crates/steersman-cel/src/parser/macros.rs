@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Parser, call};
+use super::{COPIED_MAX, Parser, call};
 use crate::ast::{
     ACCUMULATOR, Call, Comprehension, Element, Expr, Form, Id, Kind, Literal, Select,
 };
@@ -102,11 +102,19 @@ impl Parser<'_, '_> {
         Expr { id: self.new_id(of), kind: Kind::List(elements) }
     }
 
-    /// A copy whose nodes have numbers of their own.
-    fn copy(&mut self, expr: &Expr) -> Expr {
+    /// A copy whose nodes have numbers of their own. Copies of copies would double what a chain of
+    /// macros comes to with each link, so there is a bound to all of them.
+    fn copy(&mut self, id: Id, expr: &Expr) -> Result<Expr, Refused> {
         let mut copy = expr.clone();
+        let before = self.offsets.len();
         self.renumber(&mut copy);
-        copy
+        self.copied += self.offsets.len() - before;
+        // Whatever is written can be copied once.
+        let limit = COPIED_MAX + self.tokens.len();
+        if self.copied > limit {
+            return Err((id, format!("expression expansion limit exceeded: {limit}")));
+        }
+        Ok(copy)
     }
 
     fn renumber(&mut self, expr: &mut Expr) {
@@ -340,7 +348,7 @@ impl Parser<'_, '_> {
             let message = format!("{function}() variable name must be a simple identifier");
             return Err((variable.id, message));
         };
-        let copy = self.copy(&target);
+        let copy = self.copy(id, &target)?;
         let value_id = self.new_id(id);
         let value = member_call(value_id, "value", copy, Vec::new());
         let inner = self.new_id(id);

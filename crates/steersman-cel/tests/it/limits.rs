@@ -45,6 +45,26 @@ fn a_long_expression_is_refused() {
 }
 
 #[test]
+fn macros_that_copy_what_they_stand_behind_do_not_double_it_without_end() {
+    let env = env();
+    let chain = |links: usize| {
+        let links = ".optMap(y, y + 1)".repeat(links);
+        format!("optional.of(1){links}.hasValue() && optional.of(1){links}.value() > 0")
+    };
+    let program = env.compile(&chain(6)).unwrap();
+    let outcome = program.evaluate(&Activation::new(), Budget::default());
+    assert_eq!(outcome.value.unwrap().as_bool(), Some(true));
+    for links in [25, 200] {
+        let issues = env.compile(&chain(links)).unwrap_err();
+        let message = &issues.issues[0].message;
+        assert!(message.starts_with("expression expansion limit exceeded: "), "{message}");
+    }
+    let items = vec!["1"; 20_000].join(", ");
+    let long = format!("optional.of([{items}]).optMap(y, y.size()).value() == 20000");
+    assert!(env.compile(&long).is_ok(), "what is long is not copied without end");
+}
+
+#[test]
 fn the_cost_limit_ends_an_evaluation() {
     let list = json!((0..1_000).collect::<Vec<_>>());
     let program = env().compile("x.all(a, x.all(b, x.all(c, a + b + c >= 0)))").unwrap();
