@@ -16,6 +16,7 @@
 mod ast;
 mod checker;
 mod compiled;
+mod effort;
 mod env;
 mod error;
 mod estimate;

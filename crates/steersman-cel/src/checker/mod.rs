@@ -11,7 +11,7 @@ use crate::ast::{
 use crate::env::Env;
 use crate::library::Overload;
 use crate::shape::Type;
-use crate::source::{Issues, Reporter};
+use crate::source::{Issues, NOWHERE, Reporter};
 use unify::{Unifier, instantiate, most_general};
 
 /// What a node refers to.
@@ -56,6 +56,9 @@ pub(crate) fn check(text: &str, ast: Ast, env: &Env) -> Result<Checked, Issues> 
     checker.check(&ast.root);
     let unifier = &checker.unifier;
     let types: Vec<Type> = checker.types.iter().map(|ty| unifier.resolve(ty, true)).collect();
+    if unifier.is_exhausted() {
+        checker.reporter.report(NOWHERE, "the types of the expression are too large");
+    }
     let references = checker.references;
     let mut reporter = checker.reporter;
     if env.validates_literals && reporter.issues.is_empty() {
@@ -372,6 +375,7 @@ impl Checker<'_> {
         }
         let key = key.unwrap_or_else(|| self.unifier.fresh());
         let value = value.unwrap_or_else(|| self.unifier.fresh());
+        let key = self.unifier.as_key(key);
         self.set(id, Type::map(key, value));
     }
 

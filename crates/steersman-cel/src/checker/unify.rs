@@ -1,5 +1,6 @@
 //! Which types go with which, and what the unknown ones turn out to be.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::shape::Type;
@@ -10,12 +11,51 @@ pub(super) struct Unifier {
     known: Vec<Option<Type>>,
     /// What was overwritten, to be put back.
     trail: Vec<(u32, Option<Type>)>,
+    /// How many types were looked at.
+    steps: Cell<u32>,
 }
+
+/// How many types are looked at for one expression. They are trees that share their branches, and a few
+/// hundred characters can make one with more leaves than there is memory for.
+const STEPS_MAX: u32 = 1 << 21;
+
+/// How large a type may be that is a key: none that is used has more than one part.
+const KEY_MAX: u32 = 64;
 
 impl Unifier {
     pub(super) fn fresh(&mut self) -> Type {
         self.known.push(None);
         Type::Var(u32::try_from(self.known.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Whether there were too many types to look at. What is said of them from then on means nothing.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps.get() > STEPS_MAX
+    }
+
+    fn step(&self) -> bool {
+        self.steps.set(self.steps.get().saturating_add(1));
+        !self.is_exhausted()
+    }
+
+    /// A type as that of keys: whatever is large is as good as any other, since no map can have it.
+    pub(super) fn as_key(&self, ty: Type) -> Type {
+        let mut left = KEY_MAX;
+        if self.is_within(&ty, &mut left) { ty } else { Type::Dyn }
+    }
+
+    fn is_within(&self, ty: &Type, left: &mut u32) -> bool {
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        match ty {
+            Type::Var(_) => self.find(ty).is_none_or(|known| self.is_within(known, left)),
+            Type::List(of) | Type::Type(Some(of)) => self.is_within(of, left),
+            Type::Map(of) => self.is_within(&of.0, left) && self.is_within(&of.1, left),
+            Type::Opaque(_, params) => params.iter().all(|param| self.is_within(param, left)),
+            _ => true,
+        }
     }
 
     fn find(&self, ty: &Type) -> Option<&Type> {
@@ -55,6 +95,9 @@ impl Unifier {
     }
 
     fn goes(&mut self, a: &Type, b: &Type) -> bool {
+        if !self.step() {
+            return true;
+        }
         if matches!(b, Type::Var(_)) {
             let (valid, known) = self.substitutes(a, b);
             if valid || known {
@@ -108,7 +151,7 @@ impl Unifier {
 
     /// Whether a variable does not occur in a type.
     fn absent(&self, var: &Type, within: &Type) -> bool {
-        if var.same(within) {
+        if !self.step() || var.same(within) {
             return false;
         }
         match within {
@@ -123,6 +166,9 @@ impl Unifier {
 
     /// The type with what is known filled in; what is not becomes `dyn` if asked for.
     pub(super) fn resolve(&self, ty: &Type, to_dyn: bool) -> Type {
+        if !self.step() {
+            return Type::Dyn;
+        }
         match ty {
             Type::Var(_) => match self.find(ty) {
                 Some(known) => self.resolve(known, to_dyn),

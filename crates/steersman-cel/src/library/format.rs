@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::effort::{COPY, spend};
 use crate::error::Error;
 use crate::shape::Type;
 use crate::value::Value;
@@ -183,6 +184,7 @@ fn refused(verb: char, arg: &Value<'_>) -> Result<(), Error> {
 
 /// As text; what stands within something is quoted in the older style.
 fn shown(arg: &Value<'_>, style: Style, within: bool, out: &mut String) -> Result<(), Error> {
+    spend(COPY + arg.as_str().map_or(0, str::len))?;
     let quoted = within && style == Style::Localised;
     match arg {
         Value::List(list) => {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::operators::{add, int, list};
 use super::{Row, no_overload};
+use crate::effort::{COPY, spend};
 use crate::error::Error;
 use crate::time::Duration;
 use crate::value::{Value, compare, equal};
@@ -95,9 +96,6 @@ macro_rules! pick {
 pick!(MAX, "max");
 pick!(MIN, "min");
 
-/// How many numbers `lists.range` makes at most: more than an evaluation may cost.
-const RANGE_MAX: i64 = 10_000_000;
-
 fn slice<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let [items, start, end] = args else { return no_overload() };
     let (items, start, end) = (list(items)?, int(start)?, int(end)?);
@@ -131,6 +129,7 @@ fn flatten<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         if !flat.iter().any(|item| matches!(item, Value::List(_))) {
             break;
         }
+        spend(COPY * flat.len())?;
         let mut next = Vec::with_capacity(flat.len());
         for item in flat {
             match item {
@@ -181,9 +180,7 @@ fn sorted<'a>(items: Vec<Value<'a>>, keys: Vec<Value<'a>>) -> Result<Value<'a>, 
 fn range<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let [end] = args else { return no_overload() };
     let end = int(end)?;
-    if end > RANGE_MAX {
-        return Err(Error::cost_limit());
-    }
+    spend(COPY.saturating_mul(usize::try_from(end).unwrap_or(0)))?;
     Ok(Value::list((0..end).map(Value::Int).collect()))
 }
 

@@ -3,6 +3,7 @@
 use super::format::{Style, format};
 use super::operators::{int, list, text};
 use super::{Row, no_overload};
+use crate::effort::{COPY, spend};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -148,7 +149,10 @@ fn limit(args: &[Value<'_>], at: usize) -> Result<usize, Error> {
 fn replace<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let [value, old, new, ..] = args else { return no_overload() };
     let (value, old, new) = (text(value)?, text(old)?, text(new)?);
-    Ok(Value::text(value.replacen(old, new, limit(args, 3)?)))
+    let limit = limit(args, 3)?;
+    let found = value.matches(old).count().min(limit);
+    spend(value.len().saturating_add(found.saturating_mul(new.len())))?;
+    Ok(Value::text(value.replacen(old, new, limit)))
 }
 
 fn split<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -158,6 +162,7 @@ fn split<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     if limit == 0 {
         return Ok(Value::list(Vec::new()));
     }
+    spend(COPY * value.matches(separator).count().min(limit))?;
     let parts: Vec<Value<'a>> = if separator.is_empty() {
         characters(value, limit)
     } else {
@@ -241,12 +246,13 @@ fn join<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let separator = rest.first().map_or(Ok(""), text)?;
     let mut out = String::new();
     for (at, item) in list(items)?.iter().enumerate() {
-        if at > 0 {
-            out.push_str(separator);
-        }
         let item = item?;
         match item.as_str() {
-            Some(text) => out.push_str(text),
+            Some(text) => {
+                spend(text.len().saturating_add(separator.len()))?;
+                out.push_str(if at > 0 { separator } else { "" });
+                out.push_str(text);
+            }
             None => return Err(Error::new(format!("join: invalid input: {item}"))),
         }
     }

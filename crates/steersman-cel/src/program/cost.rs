@@ -1,5 +1,6 @@
 //! What calls cost when they run: cel-go's numbers and Kubernetes'.
 
+use crate::effort::spend;
 use crate::extension::Extension;
 use crate::value::{List, Map, Value};
 
@@ -250,6 +251,9 @@ pub(crate) fn selector(length: u64) -> u64 {
 
 /// What it costs to visit everything below a value.
 fn traversal(value: &Value<'_>) -> u64 {
+    if spend(1).is_err() {
+        return u64::MAX;
+    }
     match value {
         Value::String(text) => (text.as_str().len() as f64 * TRAVERSAL) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
@@ -260,12 +264,13 @@ fn traversal(value: &Value<'_>) -> u64 {
 }
 
 fn traversed_list(list: &List<'_>) -> u64 {
-    list.iter().flatten().map(|item| traversal(&item)).sum()
+    list.iter().flatten().map(|item| traversal(&item)).fold(0, u64::saturating_add)
 }
 
 fn traversed_map(map: &Map<'_>) -> u64 {
     let entry = |(key, value): (Value<'_>, Result<Value<'_>, _>)| {
-        traversal(&key) + value.map_or(1, |value: Value<'_>| traversal(&value))
+        traversal(&key).saturating_add(value.map_or(1, |value: Value<'_>| traversal(&value)))
     };
-    map.entries().map(|(key, value)| entry((key, value.map_err(|_: crate::Error| ())))).sum()
+    let entries = map.entries().map(|(key, value)| (key, value.map_err(|_: crate::Error| ())));
+    entries.map(entry).fold(0, u64::saturating_add)
 }

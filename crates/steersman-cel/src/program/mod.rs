@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::checker::Checked;
+use crate::effort::Effort;
 use crate::env::{Env, Variable};
 use crate::error::Error;
 use crate::shape::Type;
@@ -159,6 +160,7 @@ impl Program {
 
     /// Runs it.
     pub fn evaluate<'a>(&'a self, activation: &Activation<'a>, budget: Budget<'_>) -> Outcome<'a> {
+        let _effort = Effort::begin();
         let mut machine = eval::Machine::new(self, activation, budget);
         let value = machine.eval(&self.root);
         Outcome { value, cost: machine.cost() }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::list::same_keys;
 use super::{List, Map, Value};
+use crate::effort::{COMPARE, spend};
 use crate::error::Error;
 use crate::shape::ListKind;
 
@@ -23,6 +24,7 @@ pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
             if a.shape.name != b.shape.name || a.fields.len() != b.fields.len() {
                 return Ok(false);
             }
+            spend(COMPARE * a.fields.len())?;
             for (name, value) in &a.fields {
                 let Some(other) = b.fields.get(name) else {
                     return Ok(false);
@@ -48,6 +50,7 @@ fn lists(a: &List<'_>, b: &List<'_>) -> Result<bool, Error> {
     if a.len() != b.len() {
         return Ok(false);
     }
+    spend(COMPARE * a.len())?;
     match a.kind() {
         ListKind::Atomic => {
             for (a, b) in a.iter().zip(b.iter()) {
@@ -80,6 +83,7 @@ fn find(
     list: &List<'_>,
     mut wanted: impl FnMut(&Value<'_>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
+    spend(COMPARE * list.len())?;
     for item in list.iter() {
         if wanted(&item?)? {
             return Ok(true);
@@ -92,6 +96,7 @@ fn maps(a: &Map<'_>, b: &Map<'_>) -> Result<bool, Error> {
     if a.len() != b.len() {
         return Ok(false);
     }
+    spend(COMPARE * a.len())?;
     for (key, value) in a.entries() {
         // The key of one map may live shorter than the other map.
         let other = match &key {

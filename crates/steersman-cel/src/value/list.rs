@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::{Value, equal};
+use crate::effort::{COPY, spend};
 use crate::error::Error;
 use crate::shape::{DYN, ListKind, Shape, ShapeKind};
 
@@ -67,6 +68,7 @@ impl<'a> List<'a> {
     }
 
     pub(crate) fn to_vec(&self) -> Result<Vec<Value<'a>>, Error> {
+        spend(COPY * self.len())?;
         self.iter().collect()
     }
 

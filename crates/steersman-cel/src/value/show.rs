@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Text, Value};
+use crate::effort::{COPY, spend};
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,6 +25,9 @@ impl fmt::Display for Value<'_> {
             Value::Duration(span) => write!(f, "{span}"),
             Value::List(list) => {
                 f.write_str("[")?;
+                if spend(COPY * list.len()).is_err() {
+                    return f.write_str("…]");
+                }
                 for (at, item) in list.iter().enumerate() {
                     let comma = if at > 0 { ", " } else { "" };
                     match item {
@@ -35,6 +39,9 @@ impl fmt::Display for Value<'_> {
             }
             Value::Map(map) => {
                 f.write_str("{")?;
+                if spend(COPY * map.len()).is_err() {
+                    return f.write_str("…}");
+                }
                 for (at, (key, value)) in map.entries().enumerate() {
                     let comma = if at > 0 { ", " } else { "" };
                     match value {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use serde_json::Value as Json;
 
 use super::{List, Map, Text, Value};
+use crate::effort::{COPY, Effort, spend};
 use crate::error::Error;
 use crate::shape::{DYN, Shape, ShapeKind};
 use crate::time::{Duration, Timestamp};
@@ -67,9 +68,16 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As JSON; `None` for what JSON cannot hold, such as a map with keys that are no text.
+    /// As JSON; `None` for what JSON cannot hold, such as a map with keys that are no text, or more
+    /// than an evaluation may make.
     #[must_use]
     pub fn to_json(&self) -> Option<Json> {
+        let _effort = Effort::begin();
+        self.copied()
+    }
+
+    fn copied(&self) -> Option<Json> {
+        spend(COPY + self.as_str().map_or(0, str::len)).ok()?;
         Some(match self {
             Value::Null | Value::Optional(None) => Json::Null,
             Value::Bool(answer) => Json::Bool(*answer),
@@ -82,15 +90,21 @@ impl<'a> Value<'a> {
             }
             Value::Timestamp(at) => Json::from(at.to_string()),
             Value::Duration(span) => Json::from(span.to_string()),
-            Value::List(List::Json(items, _)) => Json::Array(items.to_vec()),
-            Value::List(list) => {
-                Json::Array(list.iter().map(|item| item.ok()?.to_json()).collect::<Option<_>>()?)
+            Value::List(List::Json(items, _)) => {
+                spend(items.iter().map(weight).sum()).ok()?;
+                Json::Array(items.to_vec())
             }
-            Value::Map(Map::Json(fields, _)) => Json::Object((*fields).clone()),
+            Value::List(list) => {
+                Json::Array(list.iter().map(|item| item.ok()?.copied()).collect::<Option<_>>()?)
+            }
+            Value::Map(Map::Json(fields, _)) => {
+                spend(fields.iter().map(|(key, value)| key.len() + weight(value)).sum()).ok()?;
+                Json::Object((*fields).clone())
+            }
             Value::Map(map) => {
                 let mut fields = serde_json::Map::new();
                 for (key, value) in map.entries() {
-                    fields.insert(key.as_str()?.to_owned(), value.ok()?.to_json()?);
+                    fields.insert(key.as_str()?.to_owned(), value.ok()?.copied()?);
                 }
                 Json::Object(fields)
             }
@@ -98,11 +112,11 @@ impl<'a> Value<'a> {
                 let mut fields = serde_json::Map::new();
                 for (name, value) in &object.fields {
                     let json = object.shape.fields.get(name).map_or(name, |field| &field.json);
-                    fields.insert(json.to_string(), value.to_json()?);
+                    fields.insert(json.to_string(), value.copied()?);
                 }
                 Json::Object(fields)
             }
-            Value::Optional(Some(value)) => value.to_json()?,
+            Value::Optional(Some(value)) => value.copied()?,
             Value::Extension(extension) => Json::from(extension.to_string()),
             Value::Type(_) => return None,
         })
@@ -133,6 +147,16 @@ fn formatted<'a>(kind: &ShapeKind, text: &str) -> Result<Value<'a>, Error> {
             .map(|bytes| Value::Bytes(bytes.into()))
             .map_err(|error| Error::new(format!("Invalid byte formatted string {text}: {error}"))),
         _ => Err(Error::new("invalid data, expected another type, got string")),
+    }
+}
+
+/// How many steps it takes to copy a JSON value.
+fn weight(json: &Json) -> usize {
+    COPY + match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(weight).sum(),
+        Json::Object(fields) => fields.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use serde_json::json;
-use steersman_cel::{Activation, Budget, Env, ErrorKind, Shape, ShapeKind};
+use steersman_cel::{Activation, Budget, Env, ErrorKind, List, Shape, ShapeKind, Value};
 
 fn env() -> Env {
     Env::kubernetes().variable("x", Shape::new(ShapeKind::Dyn))
@@ -62,6 +62,74 @@ fn macros_that_copy_what_they_stand_behind_do_not_double_it_without_end() {
     let items = vec!["1"; 20_000].join(", ");
     let long = format!("optional.of([{items}]).optMap(y, y.size()).value() == 20000");
     assert!(env.compile(&long).is_ok(), "what is long is not copied without end");
+}
+
+/// `[[1]].all(a0, [[a0, a0]].all(a1, … then))`: each has twice as many leaves as the one before, and
+/// takes no more room.
+fn doubled(times: usize, first: &str, both: impl Fn(&str) -> String, then: &str) -> String {
+    let mut text = format!("[{first}].all(a0, ");
+    for at in 1..=times {
+        text += &format!("[{}].all(a{at}, ", both(&format!("a{}", at - 1)));
+    }
+    text + then + &")".repeat(times + 1)
+}
+
+#[test]
+fn what_makes_much_more_of_a_value_than_it_is_charged_for_ends_at_a_limit() {
+    let env = env();
+    let lists = |then: &str| doubled(40, "[1]", |a| format!("[{a}, {a}]"), then);
+    let long = "x".repeat(60);
+    let replaced = |a: &str| format!("{a}.replace('', {a})");
+    for text in [
+        doubled(4, &format!("'{long}'"), replaced, "a4.size() > 0"),
+        format!(
+            "['{long}'.replace('', '{long}')].all(a, lists.range(9000).map(x, a).join(a) != '')"
+        ),
+        "lists.range(5000000).size() > 0".to_owned(),
+        doubled(40, "[1, 2, 3]", |a| format!("{a} + {a}"), "a40.size() > 0"),
+        lists("a40 == a40"),
+        lists("a40 in [a40]"),
+        lists("[a40, a40].distinct().size() > 0"),
+        lists("a40.flatten(50).size() > 0"),
+        lists("'%s'.format([a40]) != ''"),
+    ] {
+        let program = env.compile(&text).unwrap();
+        let outcome = program.evaluate(&Activation::new(), Budget::default());
+        let error = outcome.value.expect_err(&text);
+        assert_eq!(error.kind, ErrorKind::CostLimit, "{text}: {error}");
+    }
+    let object = json!({"list": [1, {"a": "b"}], "text": "x".repeat(1_000_000)});
+    let same = env.compile("[x, x, x] == [x, x, x]").unwrap();
+    let outcome = same.evaluate(&Activation::new().json("x", &object), Budget::default());
+    assert_eq!(outcome.value.unwrap().as_bool(), Some(true), "what is only long is compared");
+}
+
+#[test]
+fn a_value_with_too_many_leaves_becomes_no_json() {
+    let doubled = |times: usize| {
+        let twice = |value: Value<'static>, _| Value::List(List::of(vec![value.clone(), value]));
+        (0..times).fold(Value::Int(1), twice)
+    };
+    assert_eq!(doubled(2).to_json(), Some(json!([[1, 1], [1, 1]])));
+    assert_eq!(doubled(40).to_json(), None);
+    let object = json!({"text": "x".repeat(1_000_000)});
+    let many = env().compile("lists.range(1000).map(i, x)").unwrap();
+    let outcome = many.evaluate(&Activation::new().json("x", &object), Budget::default());
+    assert!(outcome.value.unwrap().to_json().is_none(), "a thousand copies of a megabyte");
+}
+
+#[test]
+fn types_that_double_are_not_followed_to_their_end() {
+    let maps = doubled(60, "{1: 1}", |a| format!("{{{a}: {a}}}"), "true");
+    assert!(env().compile(&maps).is_ok(), "whatever has such keys has no value");
+    let mut unknown = "[].all(a0, ".to_owned();
+    for at in 1..=40 {
+        let before = format!("a{}", at - 1);
+        unknown +=
+            &format!("[{before}, [{{1: a{at}}}, {{1: {before}}}]].size() > 0 || [].all(a{at}, ");
+    }
+    unknown += &("true".to_owned() + &")".repeat(41));
+    drop(env().compile(&unknown));
 }
 
 #[test]
