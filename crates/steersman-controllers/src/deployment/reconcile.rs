@@ -108,13 +108,15 @@ async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> 
             let existing: Option<ReplicaSet> = ctx.live().get(&key).await?;
             let uid = ctx.object().metadata.uid.as_deref().unwrap_or_default();
             match existing {
-                Some(existing) if !template::has_template(&existing, &template) => {
-                    Ok(Creation::Collision)
-                }
-                Some(existing) if is_controlled_by(&existing.metadata, uid) => {
+                Some(existing)
+                    if is_controlled_by(&existing.metadata, uid)
+                        && template::has_template(&existing, &template) =>
+                {
                     Ok(Creation::Done(name))
                 }
-                Some(_) | None => Err(error), // it is being released, adopted or deleted: try again
+                // Of another owner, or released by this one: it does not come back.
+                Some(_) => Ok(Creation::Collision),
+                None => Err(error), // it has just been deleted: try again
             }
         }
         Err(error) => {

@@ -111,20 +111,30 @@ pub(super) fn scale_down_old(
         return Vec::new();
     }
     let mut left: Vec<i32> = old.iter().map(|set| spec_replicas(set)).collect();
-    remove_unhealthy(old, &mut left, spare);
-    let all_available = sum(old.iter().chain([new]).map(|set| available(set)));
-    remove_available(&mut left, all_available - min_available);
+    if remove_unhealthy(old, &mut left, spare) {
+        let all_available = sum(old.iter().chain([new]).map(|set| available(set)));
+        remove_available(&mut left, all_available - min_available);
+    }
     let scales = old.iter().zip(left).filter(|(set, left)| spec_replicas(set) != *left);
     scales.map(|(set, replicas)| Scale { set: Arc::clone(set), replicas }).collect()
 }
 
-/// Takes up to `spare` replicas that are not available.
-fn remove_unhealthy(old: &[Arc<ReplicaSet>], left: &mut [i32], mut spare: i32) {
+/// Takes up to `spare` replicas that are not available. Says whether all that was looked at can be
+/// counted on: a ReplicaSet with more available Pods than it asks for has just been scaled down, and
+/// some of them are about to go.
+fn remove_unhealthy(old: &[Arc<ReplicaSet>], left: &mut [i32], mut spare: i32) -> bool {
     for (set, left) in old.iter().zip(left) {
+        if spare == 0 {
+            break;
+        }
+        if *left > 0 && available(set) > *left {
+            return false;
+        }
         let unhealthy = (*left - available(set)).clamp(0, spare);
         *left -= unhealthy;
         spare -= unhealthy;
     }
+    true
 }
 
 /// Takes up to `spare` replicas, available or not.

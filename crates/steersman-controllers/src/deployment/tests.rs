@@ -302,6 +302,32 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
 }
 
 #[test]
+fn pods_that_are_about_to_go_are_not_counted_on() {
+    let mut world = World::new(deployment(10, "a", &rolling_update(&json!(3), &json!(2))));
+    world.settle();
+    world.set_image("b");
+    world.step();
+    world.step();
+    world.step();
+    assert_eq!(world.sizes(), [("a".into(), 8), ("b".into(), 5)]); // nothing of b comes up
+    world.scale(5);
+    world.step();
+    let old = spec_replicas(&world.sets[0]);
+    assert!((3..8).contains(&old), "{old}");
+    assert_eq!(rolling::available(&world.sets[0]), 8, "its status is late");
+    while world.step() {
+        assert_eq!(
+            spec_replicas(&world.sets[0]),
+            old,
+            "it may not have a Pod more than it asks for"
+        );
+    }
+    world.sets[0].status.as_mut().unwrap().available_replicas = Some(old);
+    while world.step() {}
+    assert_eq!(spec_replicas(&world.sets[0]), 3, "five, of which two may be missing");
+}
+
+#[test]
 fn a_paused_deployment_scales_but_does_not_roll() {
     let mut world = World::new(deployment(2, "a", &json!(null)));
     world.settle();

@@ -170,6 +170,27 @@ async fn a_pod_that_loses_its_label_is_released_and_one_that_gains_it_is_adopted
 }
 
 #[steersman::test]
+async fn a_replicaset_that_loses_its_label_is_released_and_another_takes_its_place(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&deployment("web", 2, "nginx")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 2)).await?;
+    let set = all::<ReplicaSet>(&cluster).await?.remove(0);
+    let name = set.metadata.name.as_deref().unwrap();
+    let relabel = Patch::Merge(json!({"metadata": {"labels": {"app": "aside"}}}));
+    cluster.client().patch::<ReplicaSet, _>(name, &relabel).await?;
+    let owned = |set: &&ReplicaSet| set.metadata.owner_references.iter().flatten().count() == 1;
+    let one_aside = |sets: &[ReplicaSet]| sets.len() == 2 && sets.iter().filter(owned).count() == 1;
+    all_become(&cluster, one_aside).await?;
+    let again = |web: &Deployment| {
+        let collisions = web.status.as_ref().and_then(|status| status.collision_count);
+        available(web, 2) && collisions == Some(1)
+    };
+    cluster.eventually("web", again).await?;
+    Ok(())
+}
+
+#[steersman::test]
 async fn deleting_a_deployment_removes_everything(cluster: Cluster) -> Result<()> {
     let policies =
         [DeleteParams::default(), DeleteParams::background(), DeleteParams::foreground()];

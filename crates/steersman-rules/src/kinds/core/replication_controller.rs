@@ -7,7 +7,7 @@ use crate::kinds::core::pod::template;
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, is_empty, set, within};
+use crate::rules::document::{fill, is_empty, set, within, within_existing};
 use crate::rules::label_selector::matches;
 use crate::rules::rollout::Counts;
 use crate::table::cells::labels;
@@ -82,7 +82,7 @@ fn default(controller: &mut Value) {
     within(controller, "spec", |spec| {
         copy(spec, "selector");
         fill(spec, "replicas", 1);
-        within(spec, "template", defaults::template);
+        within_existing(spec, "template", defaults::template);
     });
 }
 
@@ -94,9 +94,14 @@ fn check(controller: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         errors.push(selector.required(""));
     }
     spec.at("replicas").not_negative(errors);
+    let template = spec.at("template");
+    if template.value.is_null() {
+        errors.push(template.required(""));
+        return;
+    }
     let wanted = json!({"matchLabels": selector.value});
     let matches = matches(&wanted, template::labels(spec.value));
     template::matching(&spec, matches, errors);
-    template::validate_template(&spec.at("template"), errors);
-    template::always_restarts(&spec.at("template"), NAMES, errors);
+    template::validate_template(&template, errors);
+    template::always_restarts(&template, NAMES, errors);
 }
