@@ -308,9 +308,9 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let config = Config::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
         let api = ApiServer::start(config).await.unwrap();
-        let definition = |plural: &str, rule: &str| {
+        let definition = |plural: &str, pattern: &str, rule: &str| {
             let schema = json!({"type": "object", "properties": {"spec": {
-                "type": "string", "maxLength": 9, "pattern": "a",
+                "type": "string", "maxLength": 9, "pattern": pattern,
                 "x-kubernetes-validations": [{"rule": rule}],
             }}});
             json!({
@@ -333,8 +333,12 @@ mod tests {
         };
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let copying = "optional.of(self).optMap(it, it).hasValue()";
-        assert!(turns(&api, Method::POST, definitions, definition("bs", copying)).await > 0);
-        let plain = definition("as", "self != 'b'");
+        let long = [("bs", "a", copying), ("cs", "a{9}", "true"), ("ds", r"\pL", "true")];
+        for (plural, pattern, rule) in long {
+            let definition = definition(plural, pattern, rule);
+            assert!(turns(&api, Method::POST, definitions, definition).await > 0, "{plural}");
+        }
+        let plain = definition("as", "a", "self != 'b'");
         assert_eq!(turns(&api, Method::POST, definitions, plain).await, 0, "it takes no time");
         let patch = json!({"metadata": {"labels": {"a": "b"}}});
         let one = format!("{definitions}/as.b.test");

@@ -506,6 +506,12 @@ fn columns_scale_and_selectable_fields_are_checked() {
         ),
         (
             "selectableFields",
+            json!([{"jsonPath": "é"}]),
+            "spec.selectableFields[0].jsonPath: Invalid value: \"é\": is an invalid path: expected [ \
+             or . but got: é",
+        ),
+        (
+            "selectableFields",
             json!([{"jsonPath": ".spec[0]"}]),
             "spec.selectableFields[0].jsonPath: Invalid value: \".spec[0]\": is an invalid path: \
              array notation is not allowed",
@@ -519,6 +525,30 @@ fn columns_scale_and_selectable_fields_are_checked() {
     for (key, value, expected) in cases {
         assert_eq!(complaints(&format!("/spec/versions/0/{key}"), &value), [expected]);
     }
+    let open = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "additionalProperties": {"type": "string"}},
+            "metadatafoo": {"type": "string"},
+        }}},
+        "selectableFields": [{"jsonPath": ".spec.any"}, {"jsonPath": ".metadatafoo"}],
+    });
+    assert_eq!(complaints("/spec/versions", &json!([open])), Vec::<String>::new());
+}
+
+#[test]
+fn what_may_stand_at_the_root_beside_a_status_is_told_by_the_names_of_go() {
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "maxProperties": 3}},
+    });
+    let found = complaints("/spec/versions", &json!([version]));
+    let names = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum \
+                 ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems \
+                 MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields \
+                 XValidations] fields are allowed at the root of the schema if the status \
+                 subresource is enabled";
+    assert!(found.iter().any(|error| error.ends_with(names)), "{found:?}");
 }
 
 #[test]

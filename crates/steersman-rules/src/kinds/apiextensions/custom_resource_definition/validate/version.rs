@@ -14,30 +14,31 @@ const COLUMN_FORMATS: &[&str] =
     &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 const SELECTABLE_MAX: usize = 8;
 
-/// What may stand at the root of a schema beside a status subresource.
-const AT_ROOT: &[&str] = &[
-    "description",
-    "type",
-    "format",
-    "title",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "multipleOf",
-    "required",
-    "items",
-    "properties",
-    "externalDocs",
-    "example",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
+/// What may stand at the root of a schema beside a status subresource, and what Go calls it, as people are
+/// told.
+const AT_ROOT: &[(&str, &str)] = &[
+    ("description", "Description"),
+    ("type", "Type"),
+    ("format", "Format"),
+    ("title", "Title"),
+    ("maximum", "Maximum"),
+    ("exclusiveMaximum", "ExclusiveMaximum"),
+    ("minimum", "Minimum"),
+    ("exclusiveMinimum", "ExclusiveMinimum"),
+    ("maxLength", "MaxLength"),
+    ("minLength", "MinLength"),
+    ("pattern", "Pattern"),
+    ("maxItems", "MaxItems"),
+    ("minItems", "MinItems"),
+    ("uniqueItems", "UniqueItems"),
+    ("multipleOf", "MultipleOf"),
+    ("required", "Required"),
+    ("items", "Items"),
+    ("properties", "Properties"),
+    ("externalDocs", "ExternalDocs"),
+    ("example", "Example"),
+    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
+    ("x-kubernetes-validations", "XValidations"),
 ];
 
 /// The mistakes in what hangs on versions.
@@ -164,11 +165,12 @@ fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patt
                    status subresource is enabled";
         errors.push(FieldError::invalid(format!("{path}.type"), &root["type"], why));
     }
-    if status && fields.keys().any(|key| !AT_ROOT.contains(&key.as_str())) {
+    if status && fields.keys().any(|key| !AT_ROOT.iter().any(|(field, _)| field == key)) {
+        let names: Vec<&str> = AT_ROOT.iter().map(|(_, name)| *name).collect();
         let why = format!(
             "only [{}] fields are allowed at the root of the schema if the status subresource \
              is enabled",
-            AT_ROOT.join(" ")
+            names.join(" ")
         );
         errors.push(FieldError::invalid(path.as_str(), root, &why));
     }
@@ -270,7 +272,7 @@ fn of_selectable(version: &Value, path: &str) -> Errors {
                 continue;
             }
         };
-        if given.starts_with(".metadata") {
+        if given == ".metadata" || given.starts_with(".metadata.") {
             let why = "must not point to fields in metadata";
             errors.push(FieldError::invalid(at.as_str(), value, why));
         }
@@ -296,7 +298,8 @@ fn field_at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, String> {
             return Err("array notation is not allowed".to_owned());
         }
         let Some(behind) = rest.strip_prefix('.') else {
-            let end = rest[1..].find(['.', '[', ']']).map_or(rest.len(), |at| at + 1);
+            let end = rest.char_indices().skip(1).find(|(_, c)| ['.', '[', ']'].contains(c));
+            let end = end.map_or(rest.len(), |(at, _)| at);
             return Err(format!("expected [ or . but got: {}", &rest[..end]));
         };
         let end = behind.find(['.', '[', ']']).unwrap_or(behind.len());
@@ -304,7 +307,10 @@ fn field_at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, String> {
         if key.is_empty() && after.is_empty() {
             return Err("unexpected end of JSON path".to_owned());
         }
-        let found = schema["properties"].get(key);
+        let found = match &schema["properties"] {
+            Value::Object(properties) => properties.get(key),
+            _ => Some(&schema["additionalProperties"]).filter(|any| any.is_object()),
+        };
         schema = found.ok_or("does not refer to a valid field")?;
         rest = after;
     }
