@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ConfigurationError, invalid};
-use crate::framework::{Plugin, SCORE_MAX};
+use super::validation::{Checked, Flaws};
+use super::{ConfigurationError, PluginConfig};
+use crate::framework::Plugin;
 use crate::plugins::{
     BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, Handle,
     ImageLocality, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable,
@@ -17,89 +18,89 @@ use crate::plugins::{
     TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
 };
 
-/// What stands in every document of arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Head {
-    #[serde(rename = "apiVersion")]
-    _api_version: String,
-    #[serde(rename = "kind")]
-    _kind: String,
+pub(super) struct FitArgs {
+    pub(super) ignored_resources: Vec<String>,
+    pub(super) ignored_resource_groups: Vec<String>,
+    pub(super) scoring_strategy: Option<ScoringStrategy>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct FitArgs {
-    ignored_resources: Vec<String>,
-    ignored_resource_groups: Vec<String>,
-    scoring_strategy: Option<ScoringStrategy>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ScoringStrategy {
+pub(super) struct ScoringStrategy {
     #[serde(rename = "type")]
-    type_: String,
-    resources: Vec<ResourceSpec>,
-    requested_to_capacity_ratio: Option<Ratio>,
+    pub(super) type_: String,
+    pub(super) resources: Vec<ResourceSpec>,
+    pub(super) requested_to_capacity_ratio: Option<Ratio>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Ratio {
-    shape: Vec<Point>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Point {
-    utilization: i64,
-    score: i64,
-}
-
-#[derive(Debug, Deserialize)]
-struct ResourceSpec {
-    name: String,
-    #[serde(default)]
-    weight: i64,
+pub(super) struct Ratio {
+    pub(super) shape: Vec<Point>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct BalancedArgs {
-    resources: Vec<ResourceSpec>,
+pub(super) struct Point {
+    pub(super) utilization: i64,
+    pub(super) score: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResourceSpec {
+    pub(super) name: String,
+    pub(super) weight: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct BalancedArgs {
+    pub(super) resources: Vec<ResourceSpec>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct InterPodAffinityArgs {
-    hard_pod_affinity_weight: Option<i32>,
-    ignore_preferred_terms_of_existing_pods: bool,
+pub(super) struct InterPodAffinityArgs {
+    pub(super) hard_pod_affinity_weight: Option<i32>,
+    pub(super) ignore_preferred_terms_of_existing_pods: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct SpreadArgs {
-    default_constraints: Vec<TopologySpreadConstraint>,
-    defaulting_type: String,
+pub(super) struct SpreadArgs {
+    pub(super) default_constraints: Vec<TopologySpreadConstraint>,
+    pub(super) defaulting_type: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct NodeAffinityArgs {
-    added_affinity: Option<Wanted>,
+pub(super) struct NodeAffinityArgs {
+    pub(super) added_affinity: Option<Wanted>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PreemptionArgs {
-    min_candidate_nodes_percentage: Option<usize>,
-    min_candidate_nodes_absolute: Option<usize>,
+pub(super) struct PreemptionArgs {
+    pub(super) min_candidate_nodes_percentage: Option<i32>,
+    pub(super) min_candidate_nodes_absolute: Option<i32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct VolumeBindingArgs {
-    bind_timeout_seconds: Option<u64>,
+pub(super) struct VolumeBindingArgs {
+    pub(super) bind_timeout_seconds: Option<i64>,
+    pub(super) shape: Option<Vec<Point>>,
+}
+
+/// How long it may take; here nothing takes long, or has to be waited for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct DynamicResourcesArgs {
+    pub(super) filter_timeout: Option<String>,
+    pub(super) binding_timeout: Option<String>,
 }
 
 /// One of Kubernetes' plug-ins by its name, told this; none if there is none.
@@ -128,12 +129,13 @@ pub(super) fn make(
         "VolumeRestrictions" => Arc::new(VolumeRestrictions),
         "NodeVolumeLimits" => Arc::new(NodeVolumeLimits),
         "VolumeBinding" => {
-            let VolumeBindingArgs { bind_timeout_seconds } = read(name, args)?;
-            let timeout = Duration::from_secs(bind_timeout_seconds.unwrap_or(600));
+            let VolumeBindingArgs { bind_timeout_seconds, .. } = read(name, args)?;
+            let seconds = bind_timeout_seconds.and_then(|it| u64::try_from(it).ok());
+            let timeout = Duration::from_secs(seconds.unwrap_or(600));
             Arc::new(VolumeBinding::new(timeout, Arc::clone(handle)))
         }
         "VolumeZone" => Arc::new(VolumeZone),
-        "PodTopologySpread" => Arc::new(spread(read(name, args)?)?),
+        "PodTopologySpread" => Arc::new(spread(read(name, args)?)),
         "InterPodAffinity" => {
             let args: InterPodAffinityArgs = read(name, args)?;
             Arc::new(InterPodAffinity {
@@ -144,9 +146,10 @@ pub(super) fn make(
         "DefaultPreemption" => {
             let args: PreemptionArgs = read(name, args)?;
             let mut plugin = DefaultPreemption::new(Arc::clone(handle));
-            let percentage = args.min_candidate_nodes_percentage;
+            let number = |it: Option<i32>| it.and_then(|it| usize::try_from(it).ok());
+            let percentage = number(args.min_candidate_nodes_percentage);
             plugin.candidates_percentage = percentage.unwrap_or(plugin.candidates_percentage);
-            let absolute = args.min_candidate_nodes_absolute;
+            let absolute = number(args.min_candidate_nodes_absolute);
             plugin.candidates_min = absolute.unwrap_or(plugin.candidates_min);
             Arc::new(plugin)
         }
@@ -164,15 +167,57 @@ pub(super) fn make(
     }))
 }
 
-fn read<T: DeserializeOwned + Default>(name: &str, args: &Value) -> Result<T, ConfigurationError> {
+/// Whether arguments can be read at all.
+pub(super) fn try_read(name: &str, args: &Value) -> Result<(), String> {
+    match name {
+        "DefaultPreemption" => decoded::<PreemptionArgs>(name, args).map(drop),
+        "DynamicResources" => decoded::<DynamicResourcesArgs>(name, args).map(drop),
+        "InterPodAffinity" => decoded::<InterPodAffinityArgs>(name, args).map(drop),
+        "NodeAffinity" => decoded::<NodeAffinityArgs>(name, args).map(drop),
+        "NodeResourcesBalancedAllocation" => decoded::<BalancedArgs>(name, args).map(drop),
+        "NodeResourcesFit" => decoded::<FitArgs>(name, args).map(drop),
+        "PodTopologySpread" => decoded::<SpreadArgs>(name, args).map(drop),
+        "VolumeBinding" => decoded::<VolumeBindingArgs>(name, args).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Notes what is wrong with arguments. Those of `NodeResourcesFit` are looked at when it is made, as in
+/// Kubernetes.
+pub(super) fn check(config: &PluginConfig, path: &str, flaws: &mut Flaws) {
+    let PluginConfig { name, args } = config;
+    let args: Option<Box<dyn Checked>> = match name.as_str() {
+        "DefaultPreemption" => boxed::<PreemptionArgs>(name, args),
+        "DynamicResources" => boxed::<DynamicResourcesArgs>(name, args),
+        "InterPodAffinity" => boxed::<InterPodAffinityArgs>(name, args),
+        "NodeAffinity" => boxed::<NodeAffinityArgs>(name, args),
+        "NodeResourcesBalancedAllocation" => boxed::<BalancedArgs>(name, args),
+        "PodTopologySpread" => boxed::<SpreadArgs>(name, args),
+        "VolumeBinding" => boxed::<VolumeBindingArgs>(name, args),
+        _ => None,
+    };
+    if let Some(args) = args {
+        args.check(path, flaws);
+    }
+}
+
+fn boxed<T>(name: &str, args: &Value) -> Option<Box<dyn Checked>>
+where
+    T: DeserializeOwned + Default + Checked + 'static,
+{
+    let decoded = decoded::<T>(name, args).ok()?;
+    Some(Box::new(decoded))
+}
+
+fn decoded<T: DeserializeOwned + Default>(name: &str, args: &Value) -> Result<T, String> {
     if args.is_null() {
         return Ok(T::default());
     }
-    let malformed = |error: serde_json::Error| {
-        ConfigurationError::Malformed(format!("decoding args for plugin {name:?}: {error}"))
-    };
-    serde_json::from_value::<Head>(args.clone()).map_err(malformed)?;
-    serde_json::from_value(args.clone()).map_err(malformed)
+    T::deserialize(args).map_err(|error| format!("decoding args for plugin {name}: {error}"))
+}
+
+fn read<T: DeserializeOwned + Default>(name: &str, args: &Value) -> Result<T, ConfigurationError> {
+    decoded(name, args).map_err(ConfigurationError::Malformed)
 }
 
 fn weighted(resources: Vec<ResourceSpec>) -> Vec<Weighted> {
@@ -181,73 +226,42 @@ fn weighted(resources: Vec<ResourceSpec>) -> Vec<Weighted> {
 }
 
 fn fit(args: FitArgs) -> Result<Fit, ConfigurationError> {
+    let mut flaws = Flaws::default();
+    args.check("", &mut flaws);
+    flaws.none().map_err(|why| {
+        ConfigurationError::Malformed(format!("initializing plugin \"NodeResourcesFit\": {why}"))
+    })?;
     let mut fit = Fit {
         ignored: args.ignored_resources,
         ignored_groups: args.ignored_resource_groups,
         ..Fit::default()
     };
-    let Some(ScoringStrategy { type_, resources, requested_to_capacity_ratio }) =
-        args.scoring_strategy
-    else {
-        return Ok(fit);
-    };
-    fit.strategy = match type_.as_str() {
-        "" | "LeastAllocated" => Strategy::LeastAllocated,
+    let Some(strategy) = args.scoring_strategy else { return Ok(fit) };
+    fit.strategy = match strategy.type_.as_str() {
         "MostAllocated" => Strategy::MostAllocated,
         "RequestedToCapacityRatio" => {
-            let shape = requested_to_capacity_ratio.map(|it| it.shape).unwrap_or_default();
-            Strategy::RequestedToCapacityRatio(points(&shape)?)
+            let shape = strategy.requested_to_capacity_ratio.map(|it| it.shape).unwrap_or_default();
+            Strategy::RequestedToCapacityRatio(points(&shape))
         }
-        other => {
-            let why = "supported values: \"LeastAllocated\", \"MostAllocated\", \
-                       \"RequestedToCapacityRatio\"";
-            return Err(invalid("scoringStrategy.type", format!("{other:?}"), why));
-        }
+        _ => Strategy::LeastAllocated,
     };
-    if let Some(bad) = resources.iter().find(|it| !(0..=SCORE_MAX).contains(&it.weight)) {
-        let why = format!("resource weight of {} not in valid range (0, 100]", bad.name);
-        return Err(invalid("scoringStrategy.resources.weight", bad.weight, &why));
-    }
-    if !resources.is_empty() {
-        fit.resources = weighted(resources);
+    if !strategy.resources.is_empty() {
+        fit.resources = weighted(strategy.resources);
     }
     Ok(fit)
 }
 
 /// The points of a shape, whose scores go to 10 where they are written.
-fn points(shape: &[Point]) -> Result<Vec<ShapePoint>, ConfigurationError> {
-    let field = "scoringStrategy.requestedToCapacityRatio.shape";
-    if shape.is_empty() {
-        return Err(invalid(field, "[]", "at least one point must be specified"));
-    }
-    if let Some(pair) = shape.windows(2).find(|pair| pair[0].utilization >= pair[1].utilization) {
-        let why = "utilization values must be sorted in increasing order";
-        return Err(invalid(field, pair[1].utilization, why));
-    }
-    for point in shape {
-        if !(0..=100).contains(&point.utilization) || !(0..=10).contains(&point.score) {
-            let why = "utilization must be in [0, 100] and score in [0, 10]";
-            return Err(invalid(field, format!("{point:?}"), why));
-        }
-    }
+fn points(shape: &[Point]) -> Vec<ShapePoint> {
     let point = |it: &Point| ShapePoint { utilization: it.utilization, score: it.score * 10 };
-    Ok(shape.iter().map(point).collect())
+    shape.iter().map(point).collect()
 }
 
-fn spread(args: SpreadArgs) -> Result<PodTopologySpread, ConfigurationError> {
-    let SpreadArgs { default_constraints, defaulting_type } = args;
-    match defaulting_type.as_str() {
-        "" | "System" if default_constraints.is_empty() => Ok(PodTopologySpread::default()),
+fn spread(args: SpreadArgs) -> PodTopologySpread {
+    match args.defaulting_type.as_str() {
         "List" => {
-            Ok(PodTopologySpread { defaults: default_constraints, is_system_defaulted: false })
+            PodTopologySpread { defaults: args.default_constraints, is_system_defaulted: false }
         }
-        "" | "System" => {
-            let why = "when .defaultingType is System, must be empty";
-            Err(invalid("defaultConstraints", default_constraints.len(), why))
-        }
-        other => {
-            let why = "supported values: \"System\", \"List\"";
-            Err(invalid("defaultingType", format!("{other:?}"), why))
-        }
+        _ => PodTopologySpread::default(),
     }
 }

@@ -1,9 +1,11 @@
 //! A `KubeSchedulerConfiguration`: which plug-ins each profile has, and what these are told.
 
 mod args;
+mod form;
 mod profiles;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use profiles::assemble;
+use validation::Flaws;
 
 use crate::extender::ExtenderConfiguration;
 use crate::names::SCHEDULER_NAME;
@@ -23,7 +26,7 @@ const KIND: &str = "KubeSchedulerConfiguration";
 /// Why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
-    /// It is no such document.
+    /// It is no such document, or what it tells plug-ins makes no sense.
     #[error("{0}")]
     Malformed(String),
     /// A field has a value that it must not have.
@@ -131,6 +134,7 @@ impl Configuration {
         }
         let configuration: Self = serde_json::from_value(document)
             .map_err(|error| malformed(format!("strict decoding error: {error}")))?;
+        form::check(&configuration.profiles)?;
         configuration.check()?;
         Ok(configuration)
     }
@@ -171,6 +175,11 @@ impl Configuration {
     }
 
     fn check(&self) -> Result<(), ConfigurationError> {
+        if let Some(parallelism) = self.parallelism.filter(|it| *it <= 0) {
+            let why = "should be an integer value greater than zero";
+            return Err(invalid("parallelism", parallelism, why));
+        }
+        self.check_arguments()?;
         let all = self.percentage_of_nodes_to_score.iter();
         for percentage in all
             .chain(self.profiles.iter().filter_map(|it| it.percentage_of_nodes_to_score.as_ref()))
@@ -201,6 +210,21 @@ impl Configuration {
 }
 
 impl Configuration {
+    /// Whether plug-ins can do with what they are told; everything that is wrong is said at once.
+    fn check_arguments(&self) -> Result<(), ConfigurationError> {
+        let mut flaws = Flaws::default();
+        for (number, profile) in self.profiles.iter().enumerate() {
+            for (place, config) in profile.plugin_config.iter().enumerate() {
+                let path = format!("profiles[{number}].pluginConfig[{place}]");
+                if profile.plugin_config[..place].iter().any(|it| it.name == config.name) {
+                    flaws.duplicate(&path, &config.name);
+                }
+                args::check(config, &format!("{path}.args"), &mut flaws);
+            }
+        }
+        flaws.none().map_err(ConfigurationError::Malformed)
+    }
+
     fn check_extenders(&self) -> Result<(), ConfigurationError> {
         for (number, extender) in self.extenders.iter().enumerate() {
             if let Some((field, value, why)) = extender.mistake() {
@@ -209,12 +233,8 @@ impl Configuration {
         }
         let binders = self.extenders.iter().filter(|it| !it.bind_verb.is_empty()).count();
         if binders > 1 {
-            let why = "found more than one extender implementing bind";
-            return Err(invalid(
-                "extenders",
-                format!("found {binders} extenders implementing bind"),
-                why,
-            ));
+            let found = format!("\"found {binders} extenders implementing bind\"");
+            return Err(invalid("extenders", found, "only one extender can implement bind"));
         }
         Ok(())
     }

@@ -77,18 +77,16 @@ profiles:
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let strategy = |text: &str| {
-        format!(
-            "profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {{scoringStrategy: \
-             {text}}}}}]}}]"
-        )
-    };
     for (body, part) in [
         ("percentageOfNodesToScore: 101", "percentageOfNodesToScore: Invalid value: 101"),
         ("podMaxBackoffSeconds: 0", "must be greater than or equal to PodInitialBackoffSeconds"),
         ("podInitialBackoffSeconds: 0", "must be greater than 0"),
         ("profiles: [{schedulerName: a}, {schedulerName: a}]", "Duplicate value"),
         ("nonsense: 1", "unknown field `nonsense`"),
+        (
+            "parallelism: 0",
+            "parallelism: Invalid value: 0: should be an integer value greater than zero",
+        ),
         (
             "profiles: [{plugins: {filter: {enabled: [{name: Nothing}]}}}]",
             "plugin \"Nothing\" does not exist",
@@ -98,8 +96,6 @@ fn what_makes_no_sense_is_refused() {
             "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]",
             "no queue sort plugin is enabled",
         ),
-        (&strategy("{type: Best}"), "scoringStrategy.type: Invalid value: \"Best\""),
-        (&strategy("{type: RequestedToCapacityRatio}"), "at least one point must be specified"),
         ("extenders: [{urlPrefix: x}]", "extenders[0].urlPrefix: Invalid value: \"x\": must be"),
         (
             "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]",
@@ -107,7 +103,8 @@ fn what_makes_no_sense_is_refused() {
         ),
         (
             "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]",
-            "found more than one extender implementing bind",
+            "extenders: Invalid value: \"found 2 extenders implementing bind\": only one extender can \
+             implement bind",
         ),
         (
             "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a/b}, {name: a/b}]}]",
@@ -154,4 +151,165 @@ profiles:
     assert_eq!((backoff.initial.as_secs(), backoff.max.as_secs()), (2, 20));
     assert_eq!(configuration.percentage(&configuration.profiles[0]), 30);
     assert!(!configuration.elects_leader());
+}
+
+/// Why a plug-in cannot be told this.
+fn refused(plugin: &str, args: &str) -> String {
+    let config = format!("{{name: {plugin}, args: {args}}}");
+    assembled(&format!("profiles: [{{pluginConfig: [{config}]}}]")).map(drop).unwrap_err()
+}
+
+#[test]
+fn arguments_that_nobody_reads_are_refused() {
+    let unknown = |plugin: &str, fields: &str| {
+        format!(
+            "strict decoding error: decoding .profiles[0].pluginConfig[0]: strict decoding error: \
+             decoding args for plugin {plugin}: strict decoding error: {fields}"
+        )
+    };
+    for (plugin, args, fields) in [
+        ("NodeResourcesFit", "{scoringStrategyy: {}}", "unknown field \"scoringStrategyy\""),
+        (
+            "NodeResourcesFit",
+            "{scoringStrategy: {requestedToCapacityRatio: {shape: [{Score: 2, Utilization: 1}]}}}",
+            "unknown field \"scoringStrategy.requestedToCapacityRatio.shape[0].Score\", unknown \
+             field \"scoringStrategy.requestedToCapacityRatio.shape[0].Utilization\"",
+        ),
+        (
+            "PodTopologySpread",
+            "{defaultConstraints: [{maxSkeww: 1}]}",
+            "unknown field \"defaultConstraints[0].maxSkeww\"",
+        ),
+    ] {
+        assert_eq!(refused(plugin, args), unknown(plugin, fields));
+    }
+    let other = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: InterPodAffinityArgs}";
+    assert_eq!(
+        refused("DefaultPreemption", other),
+        "decoding .profiles[0].pluginConfig[0]: args for plugin DefaultPreemption were not of type \
+         DefaultPreemptionArgs.kubescheduler.config.k8s.io, got \
+         InterPodAffinityArgs.kubescheduler.config.k8s.io"
+    );
+    let number = refused("InterPodAffinity", "{hardPodAffinityWeight: much}");
+    let expected =
+        "decoding .profiles[0].pluginConfig[0]: decoding args for plugin InterPodAffinity";
+    assert!(number.starts_with(expected), "{number}");
+    let ours =
+        "profiles: [{pluginConfig: [{name: Own, args: {whatever: 1}}, {name: NodeAffinity}]}]";
+    assert!(assembled(ours).is_ok());
+}
+
+#[test]
+fn arguments_are_looked_at_as_in_kubernetes() {
+    let at = "profiles[0].pluginConfig[0].args";
+    for (plugin, args, expected) in [
+        (
+            "InterPodAffinity",
+            "{hardPodAffinityWeight: 900}",
+            format!("{at}.hardPodAffinityWeight: Invalid value: 900: not in valid range [0, 100]"),
+        ),
+        (
+            "DefaultPreemption",
+            "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}",
+            format!(
+                "[{at}.minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same \
+                 time as minCandidateNodesAbsolute, {at}.minCandidateNodesAbsolute: Invalid value: \
+                 0: cannot be zero at the same time as minCandidateNodesPercentage]"
+            ),
+        ),
+        (
+            "PodTopologySpread",
+            "{defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: zone, \
+             whenUnsatisfiable: Foo, labelSelector: {}}]}",
+            format!(
+                "[{at}.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf), \
+                 {at}.defaultConstraints[0].whenUnsatisfiable: Unsupported value: \"Foo\": supported \
+                 values: \"DoNotSchedule\", \"ScheduleAnyway\", \
+                 {at}.defaultConstraints[0].labelSelector: Forbidden: constraint must not define a \
+                 selector, as they deduced for each pod]"
+            ),
+        ),
+        (
+            "PodTopologySpread",
+            "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}",
+            format!(
+                "{at}.defaultingType: Invalid value: \"System\": when .defaultConstraints are not \
+                 empty"
+            ),
+        ),
+        (
+            "NodeResourcesBalancedAllocation",
+            "{resources: [{name: cpu, weight: 2}]}",
+            format!("{at}.resources[0].weight: Invalid value: 2: must be 1"),
+        ),
+        (
+            "VolumeBinding",
+            "{bindTimeoutSeconds: -1}",
+            format!(
+                "{at}.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not \
+                 be a negative value"
+            ),
+        ),
+        (
+            "DynamicResources",
+            "{bindingTimeout: 10ms}",
+            format!("{at}.bindingTimeout: Invalid value: \"10ms\": must be at least 1 second"),
+        ),
+    ] {
+        assert_eq!(refused(plugin, args), expected);
+    }
+    let twice = "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]";
+    let expected = "profiles[0].pluginConfig[1]: Duplicate value: \"NodeAffinity\"";
+    assert_eq!(assembled(twice).map(drop).unwrap_err(), expected);
+}
+
+#[test]
+fn an_added_affinity_is_looked_at_term_by_term() {
+    let at = "profiles[0].pluginConfig[0].args.addedAffinity.\
+              requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions";
+    let terms = "[{matchExpressions: [{key: a, operator: Foo}, {key: a, operator: In}]}]";
+    let args = format!(
+        "{{addedAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: \
+         {terms}}}}}}}"
+    );
+    let expected = format!(
+        "[{at}[0].operator: Unsupported value: \"Foo\": supported values: \"In\", \"NotIn\", \
+         \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\", {at}[1].values: Invalid value: null: for \
+         'in', 'notin' operators, values set can't be empty]"
+    );
+    assert_eq!(refused("NodeAffinity", &args), expected);
+}
+
+#[test]
+fn how_nodes_are_to_be_filled_is_looked_at_when_the_plugin_is_made() {
+    let at = "initializing plugin \"NodeResourcesFit\": scoringStrategy";
+    for (strategy, expected) in [
+        (
+            "{type: Best}",
+            "type: Unsupported value: \"Best\": supported values: \"LeastAllocated\", \
+             \"MostAllocated\", \"RequestedToCapacityRatio\"",
+        ),
+        (
+            "{type: RequestedToCapacityRatio}",
+            "requestedToCapacityRatio: Required value: must be specified when type is \
+             RequestedToCapacityRatio",
+        ),
+        (
+            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: {}}",
+            "requestedToCapacityRatio.shape: Required value: at least one point must be specified",
+        ),
+        (
+            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, \
+             score: 11}]}}",
+            "requestedToCapacityRatio.shape[0].score: Invalid value: 11: not in valid range [0, 10]",
+        ),
+        (
+            "{type: MostAllocated, resources: [{name: cpu, weight: 101}]}",
+            "resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, \
+             100]",
+        ),
+    ] {
+        let args = format!("{{scoringStrategy: {strategy}}}");
+        assert_eq!(refused("NodeResourcesFit", &args), format!("{at}.{expected}"));
+    }
 }

@@ -52,6 +52,13 @@ impl InFlight {
         self.pods.insert(Arc::clone(&info.uid), Decided { began, info });
     }
 
+    /// A Pod that was decided upon is not done with after all, unless that is known.
+    pub(super) fn resume(&mut self, info: &Arc<PodInfo>) {
+        if !self.pods.contains_key(&info.uid) {
+            self.begin(Arc::clone(info));
+        }
+    }
+
     /// Remembers an event if somebody may need it.
     pub(super) fn note(&mut self, event: &ClusterEvent) {
         if self.pods.is_empty() {

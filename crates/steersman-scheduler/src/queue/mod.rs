@@ -237,6 +237,11 @@ impl SchedulingQueue {
         self.in_flight.done(uid);
     }
 
+    /// A Pod that was done will be put back: until then it is not new, whatever changes of it.
+    pub(crate) fn resume(&mut self, info: &Arc<PodInfo>) {
+        self.in_flight.resume(info);
+    }
+
     /// Takes back a Pod that fits nowhere, or with which something went wrong.
     pub(crate) fn put_back(&mut self, pending: Pending, error: Option<&FitError>) {
         self.put_back_for(pending, error, PATIENCE);

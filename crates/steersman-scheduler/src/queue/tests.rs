@@ -287,3 +287,17 @@ async fn an_event_is_compared_with_who_refused_pods_and_not_with_every_pod() {
     assert!(!fixture.queue.happened(&pod_gone()));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_could_not_be_bound_is_not_new_when_it_says_so() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    let pending = fixture.queue.pop().unwrap();
+    fixture.queue.done(&pending.info.uid);
+    fixture.queue.resume(&pending.info);
+    fixture.set(&pod("p", &json!({"metadata": {"annotations": {"told": "why"}}})));
+    assert_eq!(fixture.queue.depth(), Depth::default());
+    fixture.queue.put_back(pending, None);
+    assert_eq!(fixture.queue.depth(), Depth { backoff: 1, ..Depth::default() });
+    assert_eq!(fixture.pop(), None, "something went wrong with it");
+}

@@ -1,9 +1,11 @@
 //! Binds a Pod that has a node, beside other Pods.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
 use serde_json::json;
@@ -26,6 +28,9 @@ const LOOKS: usize = 10;
 /// and after which time again, if nobody answers that either.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What a plug-in does for a Pod before it is bound, by its name.
+type Prepared<'a> = Vec<(&'static str, BoxFuture<'a, Result<(), Refusal>>)>;
+
 /// Why a Pod could not be bound.
 enum Failure {
     /// A plug-in does not permit it.
@@ -36,66 +41,87 @@ enum Failure {
     Overtaken,
 }
 
+impl Failure {
+    /// What the Pod is told, if anything, and who refused it.
+    fn told(self) -> (Option<Report>, Option<FitError>) {
+        match self {
+            Self::Overtaken => (None, None),
+            Self::Failed(message) => (Some(Report::error(message)), None),
+            Self::Rejected(plugin, refusal) => {
+                let (report, error) = Report::refused(plugin, &refusal);
+                (Some(report), Some(error))
+            }
+        }
+    }
+
+    /// Somebody has not permitted it.
+    fn not_permitted(plugin: &'static str, refusal: Refusal) -> Self {
+        match refusal.is_rejection() {
+            true => Self::Rejected(plugin, refusal),
+            false => Self::Failed(format!("waiting on permit for pod: {}", refusal.message())),
+        }
+    }
+}
+
 impl Worker {
     /// Binds a Pod. If that does not work, it takes nothing from its node any more, and goes back into
     /// the queue.
     pub(super) async fn bind(&self, attempt: Attempt, profile: &Profile, binding: Binding) {
-        let bound = AssertUnwindSafe(self.try_to_bind(profile, &binding)).catch_unwind().await;
+        let mut pod = Arc::clone(&binding.pod);
+        let bound = self.try_to_bind(profile, &binding, &mut pod);
+        let bound = AssertUnwindSafe(bound).catch_unwind().await;
         let failure = match bound {
             Ok(Ok(())) => return self.bound(&attempt, profile, &binding),
             Ok(Err(failure)) => failure,
             Err(_) => Failure::Failed("a plugin panicked".to_owned()),
         };
         profile.unreserve(&binding.state, &binding.info, &binding.node);
-        let was_assumed = self.shared.lock().cache.forget(&binding.info.uid);
+        let was_assumed = {
+            let mut state = self.shared.lock();
+            state.queue.resume(&binding.info);
+            state.cache.forget(&binding.info.uid)
+        };
         if was_assumed {
             let object = Object::Pod(Before { old: Some(binding.info.clone()), new: None });
             let (resource, action) = (Resource::AssignedPod, Action::DELETE);
             self.shared.happened(&ClusterEvent { resource, action, object });
         }
-        let (report, error) = match failure {
-            Failure::Overtaken => (None, None),
-            Failure::Failed(message) => (Some(("SchedulerError", message)), None),
-            Failure::Rejected(plugin, refusal) => {
-                let mut error = FitError::default();
-                error.refused_by(plugin, &refusal);
-                (Some(("Unschedulable", refusal.message())), Some(error))
-            }
-        };
+        let (report, error) = failure.told();
         self.attempted(&attempt, error.as_ref());
-        if let Some((reason, message)) = report {
-            let report = Report { reason, message, nominated_node: None };
+        if let Some(report) = report {
+            self.shared.lock().unnominate(&binding.info.uid);
             let recorder = self.recorder_of(profile);
-            report.write(&binding.pod, &binding.info, &self.client, &recorder).await;
+            report.write(&pod, &binding.info, &self.client, &recorder).await;
         }
         self.shared.lock().queue.put_back(attempt.pending, error.as_ref());
         self.shared.wake.notify_one();
     }
 
-    async fn try_to_bind(&self, profile: &Profile, binding: &Binding) -> Result<(), Failure> {
+    /// Binds a Pod, which may change before that.
+    async fn try_to_bind(
+        &self,
+        profile: &Profile,
+        binding: &Binding,
+        pod: &mut Arc<Pod>,
+    ) -> Result<(), Failure> {
         // Nothing is done before it is waited for.
-        let prepared: Vec<_> = profile
+        let prepared: Prepared<'_> = profile
             .at(Points::PRE_BIND)
             .filter_map(|plugin| Some((plugin.name(), plugin.pre_bind(binding)?)))
             .collect();
         if !prepared.is_empty() || self.shared.waiting.contains(&binding.info.uid) {
-            self.nominate(binding).await;
+            self.nominate(binding, pod).await;
         }
         let began = Instant::now();
         let permitted = self.shared.waiting.permitted(&binding.info.uid).await;
         let code = permitted.as_ref().map_err(|(_, refusal)| refusal.code);
         self.metrics.waited(code.err().map_or("Success", Code::as_str), began.elapsed());
-        permitted.map_err(|(plugin, refusal)| Failure::Rejected(plugin, refusal))?;
+        permitted.map_err(|(plugin, refusal)| Failure::not_permitted(plugin, refusal))?;
         self.shared.lock().queue.done(&binding.info.uid);
         let began = Instant::now();
-        for (name, prepared) in prepared {
-            prepared.await.map_err(|refusal| {
-                profile.ran::<()>("PreBind", &Err(refusal.code), began);
-                let why = refusal.message();
-                Failure::Failed(format!("running PreBind plugin {name:?}: {why}"))
-            })?;
-        }
-        profile.ran("PreBind", &Ok(()), began);
+        let ready = self.prepare(&binding.info.uid, prepared).await;
+        profile.ran("PreBind", &ready.as_ref().map_err(|_| Code::Error), began);
+        ready?;
         let Ok(_turn) = self.turns.acquire().await else { return Err(Failure::Overtaken) };
         if let Some(bound) = self.extenders.bind(binding).await {
             return match bound {
@@ -119,18 +145,39 @@ impl Worker {
         Err(Failure::Failed("no plugin binds this pod".to_owned()))
     }
 
+    /// Lets plug-ins do what comes before binding, until somebody needs the place more.
+    async fn prepare(&self, uid: &Arc<str>, prepared: Prepared<'_>) -> Result<(), Failure> {
+        if prepared.is_empty() {
+            return Ok(());
+        }
+        let mut preparation = self.shared.pre_binding.begin(uid);
+        for (name, prepared) in prepared {
+            let why = tokio::select! {
+                biased;
+                done = prepared => match done {
+                    Ok(()) => continue,
+                    Err(refusal) => refusal.message(),
+                },
+                why = preparation.cancelled() => why,
+            };
+            return Err(Failure::Failed(format!("running PreBind plugin {name:?}: {why}")));
+        }
+        preparation.finish().map_err(Failure::Failed)
+    }
+
     /// Says of a Pod where it is about to go, since that may take a while: whoever adds nodes for Pods
     /// that wait need add none for it. That it cannot be said keeps nobody from binding it.
-    async fn nominate(&self, binding: &Binding) {
+    async fn nominate(&self, binding: &Binding, pod: &mut Arc<Pod>) {
         if binding.info.nominated_node.as_deref() == Some(&*binding.node) {
             return;
         }
         let patch = Patch::Merge(json!({"status": {"nominatedNodeName": *binding.node}}));
-        let written = self.client.patch_status::<Pod, _>(&binding.info.key, &patch).await;
-        if let Err(error) = written
-            && !error.is_not_found()
-        {
-            tracing::warn!(pod = %binding.info.key, %error, "cannot nominate the node of a pod");
+        match self.client.patch_status::<Pod, _>(&binding.info.key, &patch).await {
+            Ok(written) => *pod = Arc::new(written),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                tracing::warn!(pod = %binding.info.key, %error, "cannot nominate the node of a pod");
+            }
         }
     }
 
@@ -171,5 +218,29 @@ fn failure(plugin: &str, error: &Error) -> Failure {
     match error.is_not_found() || error.is_conflict() {
         true => Failure::Overtaken,
         false => Failure::Failed(format!("running Bind plugin {plugin:?}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_is_not_bound_goes_nowhere_until_it_is_tried_again() {
+        let told = |failure: Failure| {
+            let report = failure.told().0.expect("it is told");
+            assert_eq!(report.nominated_node, Some(None));
+            (report.reason, report.message)
+        };
+        let late = "running PreBind plugin \"VolumeBinding\": context deadline exceeded";
+        let failed = told(Failure::Failed(late.to_owned()));
+        assert_eq!(failed, ("SchedulerError", late.to_owned()));
+        let rejected = told(Failure::not_permitted("Own", Refusal::unschedulable("no")));
+        let expected = "0/1 nodes are available: 1 no.";
+        assert_eq!(rejected, ("Unschedulable", expected.to_owned()));
+        let preempted = told(Failure::not_permitted("Own", Refusal::error("preempted")));
+        let expected = "waiting on permit for pod: preempted";
+        assert_eq!(preempted, ("SchedulerError", expected.to_owned()));
+        assert!(Failure::Overtaken.told().0.is_none());
     }
 }

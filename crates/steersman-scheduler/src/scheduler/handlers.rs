@@ -156,11 +156,13 @@ fn on_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) {
         gone(shared, before); // another took its name
     }
     let Some(pod) = item.object() else { return };
+    let was_nominated = matches!(event, Event::Updated { old, .. }
+        if old.object().is_some_and(|old| is_nominated(&old)));
     match bound_to(&pod) {
         _ if is_terminal(&pod) => gone(shared, uid),
         Some(node) => assigned(shared, &pod, node),
         None if pod.metadata.deletion_timestamp.is_some() => gone(shared, uid),
-        None => unassigned(shared, profiles, &pod),
+        None => unassigned(shared, profiles, &pod, was_nominated),
     }
 }
 
@@ -168,9 +170,7 @@ fn assigned(shared: &Shared, pod: &Pod, node: &str) {
     let new = Arc::new(PodInfo::of(pod));
     let mut state = shared.lock();
     state.queue.remove(&new.uid);
-    if state.nominator.node_of(&new.uid).is_some() {
-        Arc::make_mut(&mut state.nominator).remove(&new.uid);
-    }
+    state.unnominate(&new.uid);
     let old = state.cache.set_pod(&new, node);
     if new.is_terminating {
         goes(shared, &mut state, &new.uid);
@@ -189,7 +189,9 @@ fn assigned(shared: &Shared, pod: &Pod, node: &str) {
     }
 }
 
-fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod) {
+/// Takes in a Pod that has no node. Where it is to go may be taken back, but is not yet written if it
+/// has just been decided.
+fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod, was_nominated: bool) {
     let info = Arc::new(PodInfo::of(pod));
     if !profiles.contains_key(&info.scheduler_name) {
         return;
@@ -200,6 +202,8 @@ fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod) {
     }
     if let Some(node) = &info.nominated_node {
         Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), node);
+    } else if was_nominated {
+        state.unnominate(&info.uid);
     }
     state.queue.set(&info, pod);
     drop(state);
@@ -210,15 +214,12 @@ fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod) {
 fn gone(shared: &Shared, uid: &str) {
     let mut state = shared.lock();
     state.queue.remove(uid);
-    let was_nominated = state.nominator.node_of(uid).is_some();
-    if was_nominated {
-        Arc::make_mut(&mut state.nominator).remove(uid);
-    }
+    let was_nominated = state.unnominate(uid);
     let old = state.cache.remove_pod(uid);
     goes(shared, &mut state, uid);
     let matters = (old.is_some() || was_nominated) && state.queue.listens();
     drop(state);
-    shared.waiting.reject(uid, "", "pod is gone");
+    shared.waiting.reject(uid, "", "removed");
     shared.storage.send_modify(|changes| *changes += 1); // nobody needs its volumes any more
     if matters {
         let object = Object::Pod(Before { old, new: None });
@@ -240,8 +241,47 @@ pub(super) fn bound_to(pod: &Pod) -> Option<&str> {
     (!node.is_empty()).then_some(node)
 }
 
+/// Whether it is said of a Pod where it is to go.
+fn is_nominated(pod: &Pod) -> bool {
+    let node = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
+    node.is_some_and(|node| !node.is_empty())
+}
+
 /// Whether a Pod has ended and takes nothing any more.
 fn is_terminal(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{Configuration, assemble};
+    use crate::plugins::Handle;
+    use crate::queue::{Backoff, SchedulingQueue};
+    use crate::scheduler::WaitingPods;
+    use crate::testing::pod;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_room_is_kept_for_a_pod_whose_nomination_is_taken_back() {
+        let handle: Arc<Handle> = Arc::default();
+        let assembled = assemble(&Configuration::default(), &[], &handle).unwrap();
+        let profiles = Arc::new(assembled.profiles);
+        let read = Box::new(|_: &_| None);
+        let queue =
+            SchedulingQueue::new(Arc::clone(&profiles), assembled.sort, Backoff::default(), read);
+        let shared = Shared::new(queue, handle, WaitingPods::default());
+        let on = |shared: &Shared| shared.lock().nominator.node_of("p").map(ToString::to_string);
+        let nominated = pod("p", &json!({"status": {"nominatedNodeName": "n"}}));
+        let plain = pod("p", &json!({}));
+        assert_eq!((is_nominated(&nominated), is_nominated(&plain)), (true, false));
+        unassigned(&shared, &profiles, &nominated, false);
+        assert_eq!(on(&shared).as_deref(), Some("n"));
+        unassigned(&shared, &profiles, &plain, false);
+        assert_eq!(on(&shared).as_deref(), Some("n"), "it may not be written yet");
+        unassigned(&shared, &profiles, &plain, true);
+        assert_eq!(on(&shared), None);
+    }
 }

@@ -7,6 +7,7 @@
 mod bind;
 mod handlers;
 mod informers;
+mod pre_binding;
 mod preempt;
 mod report;
 mod shared;
@@ -95,6 +96,26 @@ struct Decided {
     /// What plug-ins remember.
     state: CycleState,
     began: Instant,
+}
+
+/// Who is against a node that was chosen, and where it was asked.
+struct At {
+    point: &'static str,
+    plugin: &'static str,
+    refusal: Refusal,
+}
+
+impl At {
+    /// What the Pod is told, and who refused it, unless something went wrong.
+    fn told(&self) -> (Report, Option<FitError>) {
+        let Self { point, plugin, refusal } = self;
+        if refusal.is_rejection() {
+            let (report, error) = Report::refused(plugin, refusal);
+            return (report, Some(error));
+        }
+        let why = refusal.message();
+        (Report::error(format!("running {point} plugin {plugin:?}: {why}")), None)
+    }
 }
 
 /// Work that follows from a decision.
@@ -230,14 +251,16 @@ impl Worker {
                 let name: Arc<str> = node.name().into();
                 self.assume(&info, &name);
                 if let Err((plugin, refusal)) = profile.reserve(&mut cycle, &node) {
-                    return Some(self.take_back(pending, plugin, &refusal, &pod, began));
+                    let why = At { point: "Reserve", plugin, refusal };
+                    return Some(self.take_back(Attempt { pending, began }, &why, &pod));
                 }
                 match profile.permit(&cycle, &node) {
                     Ok(waits) if waits.is_empty() => {}
                     Ok(waits) => self.shared.waiting.begin(&info.uid, waits),
                     Err((plugin, refusal)) => {
                         profile.unreserve(&cycle.state, &info, &name);
-                        return Some(self.take_back(pending, plugin, &refusal, &pod, began));
+                        let why = At { point: "Permit", plugin, refusal };
+                        return Some(self.take_back(Attempt { pending, began }, &why, &pod));
                     }
                 }
                 let state = cycle.state;
@@ -247,7 +270,7 @@ impl Worker {
                 self.help(Attempt { pending, began }, &cycle, &profile, error).await
             }
             Err(Failure::NoNodes) => {
-                let report = unschedulable(NO_NODES.to_owned());
+                let report = Report::unschedulable(NO_NODES.to_owned()).nominated_nowhere();
                 // Whatever a filter waits for may be what the first node brings.
                 let plugins = profile.at(Points::FILTER).map(|plugin| plugin.name()).collect();
                 let error = FitError { plugins, ..FitError::default() };
@@ -255,7 +278,7 @@ impl Worker {
             }
             Err(Failure::Error(message)) => {
                 tracing::warn!(pod = %info.key, message, "cannot schedule a pod");
-                let report = Report { reason: "SchedulerError", message, nominated_node: None };
+                let report = Report::error(message);
                 Some(self.failed(Attempt { pending, began }, &pod, report, None))
             }
         }
@@ -269,7 +292,10 @@ impl Worker {
         profile: &Profile,
         mut error: Box<FitError>,
     ) -> Option<Task> {
-        let mut helped = profile.post_filter(cycle, &mut error);
+        let mut helped = match profile.at(Points::POST_FILTER).next() {
+            Some(_) => profile.post_filter(cycle, &mut error),
+            None => Helped::Never,
+        };
         if let Helped::Yes(help) = &mut helped
             && !help.candidates.is_empty()
             && let Err(why) = self.ask_extenders(help, cycle.pod, cycle.snapshot).await
@@ -317,9 +343,7 @@ impl Worker {
     fn assume(&self, info: &Arc<PodInfo>, node: &Arc<str>) {
         let mut state = self.shared.lock();
         state.cache.assume(Arc::clone(info), node);
-        if state.nominator.node_of(&info.uid).is_some() {
-            Arc::make_mut(&mut state.nominator).remove(&info.uid);
-        }
+        state.unnominate(&info.uid);
     }
 
     fn binding(self: &Arc<Self>, decided: Decided, profile: &Arc<Profile>, pod: &Arc<Pod>) -> Task {
@@ -338,25 +362,10 @@ impl Worker {
     }
 
     /// A Pod has a node, and cannot have it after all.
-    fn take_back(
-        self: &Arc<Self>,
-        pending: Pending,
-        plugin: &'static str,
-        refusal: &Refusal,
-        pod: &Arc<Pod>,
-        began: Instant,
-    ) -> Task {
-        self.shared.lock().cache.forget(&pending.info.uid);
-        let attempt = Attempt { pending, began };
-        if !refusal.is_rejection() {
-            let message = format!("running plugin {plugin:?}: {}", refusal.message());
-            let report = Report { reason: "SchedulerError", message, nominated_node: None };
-            return self.failed(attempt, pod, report, None);
-        }
-        let mut error = FitError { nodes: 1, ..FitError::default() };
-        error.refused_by(plugin, refusal);
-        let report = unschedulable(refusal.message());
-        self.failed(attempt, pod, report, Some(error))
+    fn take_back(self: &Arc<Self>, attempt: Attempt, why: &At, pod: &Arc<Pod>) -> Task {
+        self.shared.lock().cache.forget(&attempt.pending.info.uid);
+        let (report, error) = why.told();
+        self.failed(attempt, pod, report, error)
     }
 
     /// A Pod fits nowhere, and waits; maybe others go for it.
@@ -376,19 +385,10 @@ impl Worker {
             self.shared.lock().queue.put_back_for(attempt.pending, Some(&error), patience);
             return None;
         }
-        let mut report = unschedulable(error.message());
+        let mut report = Report::unschedulable(error.message());
         Some(match helped {
             Helped::No => self.failed(attempt, pod, report, Some(error)),
-            Helped::Never => {
-                let mut state = self.shared.lock();
-                let uid = &attempt.pending.info.uid;
-                if state.nominator.node_of(uid).is_some() {
-                    Arc::make_mut(&mut state.nominator).remove(uid);
-                }
-                drop(state);
-                report.nominated_node = Some(None);
-                self.failed(attempt, pod, report, Some(error))
-            }
+            Helped::Never => self.failed(attempt, pod, report.nominated_nowhere(), Some(error)),
             Helped::Yes(PostFilter { nominated_node, victims, .. }) => {
                 report.nominated_node = Some(nominated_node.as_deref().map(str::to_owned));
                 let Some(node) = nominated_node else {
@@ -435,6 +435,9 @@ impl Worker {
     ) -> Task {
         self.attempted(&attempt, error.as_ref());
         let pending = attempt.pending;
+        if report.nominated_node == Some(None) {
+            self.shared.lock().unnominate(&pending.info.uid);
+        }
         let (worker, pod) = (Arc::clone(self), Arc::clone(pod));
         Box::pin(async move {
             let name = &pending.info.scheduler_name;
@@ -460,10 +463,6 @@ impl Worker {
     fn recorder_of(&self, profile: &Profile) -> Recorder {
         self.recorder.reporting(profile.name())
     }
-}
-
-fn unschedulable(message: String) -> Report {
-    Report { reason: "Unschedulable", message, nominated_node: None }
 }
 
 fn never() -> Instant {
@@ -492,6 +491,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn who_is_refused_after_the_decision_learns_where_and_goes_nowhere() {
+        let told = |point, refusal| At { point, plugin: "Own", refusal }.told();
+        let (report, error) = told("Reserve", Refusal::error("oh"));
+        assert_eq!(report.message, "running Reserve plugin \"Own\": oh");
+        assert_eq!((report.reason, report.nominated_node), ("SchedulerError", Some(None)));
+        assert!(error.is_none());
+        let (report, error) = told("Permit", Refusal::unschedulable("no"));
+        assert_eq!(report.message, "0/1 nodes are available: 1 no.");
+        assert_eq!((report.reason, report.nominated_node), ("Unschedulable", Some(None)));
+        assert!(error.unwrap().plugins.contains("Own"));
+    }
 
     #[test]
     fn a_new_node_that_is_ready_arrives_for_five_seconds_at_most() {

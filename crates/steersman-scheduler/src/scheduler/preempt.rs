@@ -12,6 +12,9 @@ use super::informers::Informers;
 use super::shared::Shared;
 use crate::framework::{PREEMPTED, PodInfo};
 
+/// Who lets Pods go, as far as these are told.
+const PREEMPTION: &str = "DefaultPreemption";
+
 /// A Pod for which others have to go.
 pub(super) struct Preemption {
     pub(super) preemptor: Arc<Pod>,
@@ -81,6 +84,20 @@ impl Preemption {
         if pod.metadata.uid.as_deref() != Some(&*victim.uid) {
             return Ok(());
         }
+        // Nothing is deleted that does not run yet: it looks for another place.
+        let is_cancelled = means.shared.cancel_binding(&victim.uid, PREEMPTION);
+        if !is_cancelled && !self.delete(victim, &pod, means).await? {
+            return Ok(());
+        }
+        tracing::debug!(pod = %self.info.key, victim = %victim.key, is_cancelled, "pod preempted");
+        let event = NewEvent::normal("Preempted").action("Preempting");
+        let event = event.note(note(&self.info.uid, &self.node, is_cancelled));
+        means.recorder.event(&*pod, event.related(&*self.preemptor));
+        Ok(())
+    }
+
+    /// Deletes a victim, which says why. Whether it was there.
+    async fn delete(&self, victim: &PodInfo, pod: &Pod, means: &Means<'_>) -> Result<bool> {
         let by = &self.info.scheduler_name;
         let condition = PodCondition {
             type_: "DisruptionTarget".into(),
@@ -93,20 +110,33 @@ impl Preemption {
         };
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
         match means.client.patch_status::<Pod, _>(&victim.key, &patch).await {
-            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(false),
             written => drop(written?),
         }
         let uid = Some(victim.uid.to_string());
         let preconditions = Some(Preconditions { uid, resource_version: None });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match means.client.delete::<Pod>(&victim.key, &params).await {
-            Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
-            deleted => _ = deleted?,
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
+            deleted => deleted.map(|_| true),
         }
-        tracing::debug!(pod = %self.info.key, victim = %victim.key, "pod preempted");
-        let note = format!("Preempted by pod {} on node {}", self.info.uid, self.node);
-        let event = NewEvent::normal("Preempted").action("Preempting").note(note);
-        means.recorder.event(&*pod, event.related(&*self.preemptor));
-        Ok(())
+    }
+}
+
+/// What people are told of a victim, which is not deleted if it was only about to be bound.
+fn note(preemptor: &Arc<str>, node: &str, is_cancelled: bool) -> String {
+    let how = if is_cancelled { " (in kube-scheduler memory)." } else { "" };
+    format!("Preempted by pod {preemptor} on node {node}{how}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_whether_a_victim_was_deleted() {
+        let told = |is_cancelled| note(&"u".into(), "n", is_cancelled);
+        assert_eq!(told(false), "Preempted by pod u on node n");
+        assert_eq!(told(true), "Preempted by pod u on node n (in kube-scheduler memory).");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman::events::{NewEvent, Recorder};
 use steersman::{Client, clock};
 
-use crate::framework::PodInfo;
+use crate::framework::{FitError, PodInfo, Refusal};
 
 /// The condition that tells whether a Pod has a node.
 const POD_SCHEDULED: &str = "PodScheduled";
@@ -24,6 +24,31 @@ pub(super) struct Report {
 }
 
 impl Report {
+    /// It does not fit; what is said of where it will go stays.
+    pub(super) fn unschedulable(message: String) -> Self {
+        Self { reason: "Unschedulable", message, nominated_node: None }
+    }
+
+    /// Something went wrong: nobody is to keep a place for it.
+    pub(super) fn error(message: String) -> Self {
+        Self { reason: "SchedulerError", message, nominated_node: Some(None) }
+    }
+
+    /// The node that was chosen is not for it after all. That is the only one it is told of, and the
+    /// next time it may be another.
+    pub(super) fn refused(plugin: &'static str, refusal: &Refusal) -> (Self, FitError) {
+        let mut error = FitError { nodes: 1, ..FitError::default() };
+        error.refusals.set(0, refusal.clone());
+        error.refused_by(plugin, refusal);
+        (Self::unschedulable(error.message()).nominated_nowhere(), error)
+    }
+
+    /// The same for a Pod that is not to go to any node that was said of it.
+    pub(super) fn nominated_nowhere(mut self) -> Self {
+        self.nominated_node = Some(None);
+        self
+    }
+
     /// Writes it down: as an Event, and in the Pod's status unless that says so already.
     pub(super) async fn write(&self, pod: &Pod, info: &PodInfo, client: &Client, by: &Recorder) {
         tracing::debug!(pod = %info.key, message = self.message, "pod not scheduled; requeued");
@@ -94,7 +119,16 @@ mod tests {
     use super::*;
 
     fn report(message: &str) -> Report {
-        Report { reason: "Unschedulable", message: message.to_owned(), nominated_node: None }
+        Report::unschedulable(message.to_owned())
+    }
+
+    #[test]
+    fn who_is_refused_on_the_node_that_was_chosen_is_told_of_that_node_alone() {
+        let (report, error) = Report::refused("Own", &Refusal::unschedulable("not yours"));
+        assert_eq!(report.reason, "Unschedulable");
+        assert_eq!(report.message, "0/1 nodes are available: 1 not yours.");
+        assert_eq!(report.nominated_node, Some(None));
+        assert!(error.plugins.contains("Own"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::pre_binding::PreBinding;
 use super::waiting::WaitingPods;
 use crate::cache::Cache;
 use crate::framework::{ClusterEvent, Nominator};
@@ -21,6 +22,8 @@ pub(super) struct Shared {
     pub(super) storage: watch::Sender<u64>,
     /// Pods that wait to be permitted.
     pub(super) waiting: WaitingPods,
+    /// Pods for which something is done before they are bound.
+    pub(super) pre_binding: PreBinding,
     /// What plug-ins share.
     pub(super) handle: Arc<Handle>,
 }
@@ -40,6 +43,7 @@ impl Shared {
             wake: Notify::new(),
             storage: watch::Sender::new(0),
             waiting,
+            pre_binding: PreBinding::default(),
             handle,
         }
     }
@@ -48,11 +52,28 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps a Pod from being bound, if that has not begun: it goes back into the queue. Whether it was
+    /// not too late.
+    pub(super) fn cancel_binding(&self, uid: &str, by: &'static str) -> bool {
+        self.waiting.preempt(uid, by) || self.pre_binding.cancel(uid, by)
+    }
+
     /// Something happened: who may be helped by it is tried again.
     pub(super) fn happened(&self, event: &ClusterEvent) {
         if self.lock().queue.happened(event) {
             self.wake.notify_one();
         }
+    }
+}
+
+impl State {
+    /// Counts a Pod nowhere but where it is. Whether it was to go to a node.
+    pub(super) fn unnominate(&mut self, uid: &str) -> bool {
+        let was_nominated = self.nominator.node_of(uid).is_some();
+        if was_nominated {
+            Arc::make_mut(&mut self.nominator).remove(uid);
+        }
+        was_nominated
     }
 }
 

@@ -51,6 +51,21 @@ impl WaitingPods {
         }
     }
 
+    /// Another Pod needs the place: the Pod goes back into the queue, and does not count as
+    /// unschedulable. Whether it waits still.
+    pub(super) fn preempt(&self, uid: &str, by: &'static str) -> bool {
+        let waiting = self.lock();
+        let Some(waiting) = waiting.get(uid) else { return false };
+        waiting.send_if_modified(|permission| {
+            let Permission::Awaited(plugins) = permission else { return true };
+            let waits = !plugins.is_empty();
+            if waits {
+                *permission = Permission::Rejected(by, Refusal::error("preempted"));
+            }
+            waits
+        })
+    }
+
     /// Notes that a Pod waits, before anybody can permit it.
     pub(super) fn begin(&self, uid: &Arc<str>, plugins: Vec<(&'static str, Duration)>) {
         let awaited = Permission::Awaited(plugins.into_iter().collect());
@@ -78,7 +93,7 @@ impl WaitingPods {
             };
             match timeout_at(began + time, receiver.changed()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => break Err((plugin, Refusal::unschedulable("pod is gone"))),
+                Ok(Err(_)) => break Err((plugin, Refusal::unschedulable("removed"))),
                 Err(_) => {
                     let why = format!(
                         "rejected due to timeout after waiting {}s at plugin {plugin}",
@@ -116,6 +131,20 @@ mod tests {
         waiting.allow("uid", "b");
         assert_eq!(permitted.await.unwrap(), Ok(()));
         assert!(waiting.uids().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_still_waits_can_be_preempted() {
+        let waiting = WaitingPods::default();
+        assert!(!waiting.preempt("uid", "p"), "it does not wait");
+        begun(&waiting);
+        assert!(waiting.preempt("uid", "p"));
+        assert_eq!(waiting.permitted("uid").await, Err(("p", Refusal::error("preempted"))));
+        begun(&waiting);
+        waiting.allow("uid", "a");
+        waiting.allow("uid", "b");
+        assert!(!waiting.preempt("uid", "p"), "it is about to be bound");
+        assert_eq!(waiting.permitted("uid").await, Ok(()));
     }
 
     #[tokio::test(start_paused = true)]

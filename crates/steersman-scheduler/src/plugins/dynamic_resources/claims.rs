@@ -9,6 +9,9 @@ use steersman::object::is_controlled_by;
 
 use crate::framework::Lister;
 
+/// So many may use a claim at the same time.
+const USERS_MAX: usize = 256;
+
 /// The claims of a Pod that are needed; otherwise why it has to wait for one.
 pub(super) fn claims_of(pod: &Pod, lister: &dyn Lister) -> Result<Vec<Arc<ResourceClaim>>, String> {
     let entries = pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_deref());
@@ -70,6 +73,12 @@ impl<'a> Named<'a> {
 pub(super) fn is_reserved_for(claim: &ResourceClaim, uid: &str) -> bool {
     let users = claim.status.as_ref().and_then(|status| status.reserved_for.as_ref());
     users.into_iter().flatten().any(|user| user.uid == uid)
+}
+
+/// Whether so many may use a claim that a Pod cannot be one of them.
+pub(super) fn is_full_for(claim: &ResourceClaim, uid: &str) -> bool {
+    let users = claim.status.as_ref().and_then(|status| status.reserved_for.as_ref());
+    users.is_some_and(|users| users.len() >= USERS_MAX) && !is_reserved_for(claim, uid)
 }
 
 /// Whether nobody but a Pod may use a claim.

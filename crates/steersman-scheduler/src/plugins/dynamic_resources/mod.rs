@@ -27,7 +27,7 @@ use steersman::placement::matches;
 use steersman::{Client, ObjectKey};
 
 use self::allocator::{Allocator, Problem};
-use self::claims::{claims_of, is_free_but_for, is_reserved_for};
+use self::claims::{claims_of, is_free_but_for, is_full_for, is_reserved_for};
 use self::pools::Slices;
 use self::selectors::Selectors;
 use super::allocations::{allocation, uid};
@@ -111,7 +111,13 @@ impl DynamicResources {
     /// What is known of claims before nodes are looked at.
     fn known(&self, cycle: &Cycle<'_>, claims: Vec<Arc<ResourceClaim>>) -> Result<Known, Refusal> {
         let mut needs_devices = false;
-        for claim in claims.iter().filter(|claim| allocation(claim).is_none()) {
+        for claim in &claims {
+            if allocation(claim).is_some() {
+                if is_full_for(claim, &cycle.info.uid) {
+                    return Err(Refusal::unresolvable("resourceclaim in use"));
+                }
+                continue;
+            }
             needs_devices = true;
             if self.handle.allocations.contain(claim) {
                 let key = ObjectKey::of(&**claim);

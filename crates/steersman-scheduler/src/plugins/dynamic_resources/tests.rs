@@ -352,6 +352,27 @@ fn a_pod_goes_where_its_devices_are() {
 }
 
 #[test]
+fn a_claim_that_many_use_is_for_no_other() {
+    let users = |first: &str, count: usize| -> Vec<Value> {
+        let name = |number| if number == 0 { first.to_owned() } else { format!("u{number}") };
+        let user = |number| json!({"resource": "pods", "name": name(number), "uid": name(number)});
+        (0..count).map(user).collect()
+    };
+    let place = |users: Vec<Value>| {
+        let mut world = World::of([node("n", &json!({}))]);
+        let mut used = ResourceClaim::clone(&claim("c", &one(&json!({"deviceClassName": "any"}))));
+        used.status = Some(object(json!({"allocation": {}, "reservedFor": users})));
+        world.objects.resource_claims.push(Arc::new(used));
+        world.place(&user("c"))
+    };
+    assert_eq!(place(users("other", 255)), on("n"));
+    let full = "0/1 nodes are available: resourceclaim in use.";
+    assert_eq!(place(users("other", 256)), nowhere(full));
+    let its_own = user("c").metadata.uid.unwrap();
+    assert_eq!(place(users(&its_own, 256)), on("n"), "it is one of them");
+}
+
+#[test]
 fn a_node_with_an_earlier_alternative_is_better() {
     let mut world = World::of(["m", "n"].map(|name| node(name, &json!({}))));
     classes(&mut world.objects);
