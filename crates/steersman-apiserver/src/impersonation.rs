@@ -25,7 +25,7 @@ const GROUP: &str = "authentication.k8s.io";
 const MANY: usize = 4;
 
 /// What a service account's token says about the node of its Pod.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+pub(crate) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// Whom a request acts as.
 #[derive(Debug)]
@@ -282,7 +282,7 @@ fn wanted(headers: &HeaderMap) -> User {
 }
 
 /// The namespace and the name of the service account of a user name that is one's.
-fn service_account(name: &str) -> Option<[&str; 2]> {
+pub(crate) fn service_account(name: &str) -> Option<[&str; 2]> {
     let (namespace, name) = name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let sound =
         names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();

@@ -3,6 +3,7 @@
 
 mod access;
 mod admission_policy;
+mod device_claim;
 mod device_taint_rule;
 mod limit_range;
 mod resource_slice;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Registered {
         .with(Effect::AdmissionPolicy, admission_policy::Policies)
         .with(Effect::ApiService, aggregation::ApiServices)
         .with(Effect::Definition, crd::Definitions)
+        .with(Effect::DeviceClaim, device_claim::Claims)
         .with(Effect::DeviceTaintRule, device_taint_rule::Rules)
         .with(Effect::Instance, crd::Instances)
         .with(Effect::Permission, access::Permissions)

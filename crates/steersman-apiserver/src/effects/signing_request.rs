@@ -4,11 +4,13 @@
 //! `approval` writes the conditions and leaves the certificate; `status` writes the certificate
 //! and leaves the decision. What holds of a request through either path, its rules check.
 
+use futures::future::{self, BoxFuture};
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 
 use crate::document::items;
 use crate::state::effects::{Effects, Versions, Write};
+use crate::status::Result;
 use crate::user::User;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
@@ -31,8 +33,15 @@ impl Effects for SigningRequests {
         }
     }
 
-    fn validate_part(&self, write: Write<'_>, old: &Value, new: &Value) -> Vec<FieldError> {
-        if write.subresource == "status" { added_decisions(old, new) } else { Vec::new() }
+    fn validate<'a>(
+        &'a self,
+        write: Write<'a>,
+        old: Option<&'a Value>,
+        new: &'a Value,
+    ) -> BoxFuture<'a, Result<Vec<FieldError>>> {
+        let old = old.filter(|_| write.subresource == "status");
+        let errors = old.map_or_else(Vec::new, |old| added_decisions(old, new));
+        Box::pin(future::ready(Ok(errors)))
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Write<'a> {
     pub(crate) resource: &'a Resource,
     /// The subresource that is written through; empty for the resource itself.
     pub(crate) subresource: &'a str,
+    /// The verb of the request; empty where the server itself writes.
+    pub(crate) verb: &'static str,
     /// Whether everything is done but the write.
     pub(crate) dry_run: bool,
     /// The time of the request.
@@ -112,9 +114,15 @@ pub(crate) trait Effects: Send + Sync {
     /// Fills in what only the server knows of an object of which a part is written.
     fn prepare_part(&self, _write: Write<'_>, _versions: Versions<'_>, _new: &mut Value) {}
 
-    /// The mistakes in a part that is written.
-    fn validate_part(&self, _write: Write<'_>, _old: &Value, _new: &Value) -> Vec<FieldError> {
-        Vec::new()
+    /// The mistakes that only the server can tell: in a new object, or in a part that is written,
+    /// which then has an `old` one.
+    fn validate<'a>(
+        &'a self,
+        _write: Write<'a>,
+        _old: Option<&'a Value>,
+        _new: &'a Value,
+    ) -> BoxFuture<'a, Result<Vec<FieldError>>> {
+        Box::pin(future::ready(Ok(Vec::new())))
     }
 
     /// Marks an object whose deletion begins.

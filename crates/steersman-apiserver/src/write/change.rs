@@ -182,7 +182,7 @@ async fn admitted(
         effects.permit(writer.seen(), place, Some(old), &new)?;
     }
     if PARTS.contains(&writer.subresource) {
-        part::check(writer, old, &new)?;
+        part::check(writer, old, &new).await?;
     } else {
         validate::changed_object(writer, old, &new)?;
         writer.warn(&new, Some(old));

@@ -137,7 +137,7 @@ impl Creation<'_> {
         identify(writer, &mut object);
         prepare(writer, &mut object);
         if !writer.trusted {
-            validate::new_object(writer, &object)?;
+            validate::new_object(writer, &object).await?;
             writer.warn(&object, None);
             breath().await;
         }

@@ -122,6 +122,7 @@ impl<'a> Writer<'a> {
             server: self.server,
             resource: self.resource,
             subresource: self.subresource,
+            verb: self.call.map_or("", |call| call.info.verb.name()),
             dry_run: self.dry_run,
             now: &self.now,
             user: self.user,

@@ -29,11 +29,14 @@ const CHECKED_AGAIN: [&str; 3] =
     ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
 
 /// Refuses a new object with mistakes.
-pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
+pub(super) async fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
     let resource = writer.resource;
     let name = metadata::text(object, "name");
     let mut errors = names::validate_metadata(object, resource.namespaced);
     errors.extend(finalizer_prefixes(writer, object));
+    if let Some(effects) = writer.effects() {
+        errors.extend(effects.validate(writer.seen(), None, object).await?);
+    }
     errors.extend(resource.rules.validate_create(object));
     errors.extend(of_kind(writer, object, None));
     refuse(resource, name, &errors)

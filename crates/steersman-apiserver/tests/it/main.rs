@@ -28,6 +28,7 @@ mod definition_sets;
 mod definition_status;
 mod delete;
 mod deprecation;
+mod device_claims;
 mod discovery;
 mod errors;
 mod eviction;

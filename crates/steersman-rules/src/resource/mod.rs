@@ -102,6 +102,8 @@ pub enum Effect {
     ApiService,
     /// Serves what a custom resource definition says.
     Definition,
+    /// Asks for devices, which not everybody may do, or may say to be given.
+    DeviceClaim,
     /// Says since when devices are tainted by it.
     DeviceTaintRule,
     /// Belongs to a definition, which must stay while it is there.

@@ -58,14 +58,15 @@ fn keeps_uid(writer: &Writer<'_>) -> bool {
 }
 
 /// Refuses a change of a part that is not allowed.
-pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+pub(super) async fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let mut errors = match writer.subresource {
         "finalize" => finalizers(new),
         "ephemeralcontainers" => ephemeral_containers::mistakes(old, new),
         "resize" => resize::mistakes(writer.resource.rules, old, new),
-        _ => writer
-            .effects()
-            .map_or_else(Vec::new, |effects| effects.validate_part(writer.seen(), old, new)),
+        _ => match writer.effects() {
+            Some(effects) => effects.validate(writer.seen(), Some(old), new).await?,
+            None => Vec::new(),
+        },
     };
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
         errors.extend(writer.resource.rules.validate_existing(new));

@@ -112,7 +112,7 @@ fn check_request(request: &At<'_, '_>, errors: &mut Errors) {
 
 fn check_exact_request(request: &At<'_, '_>, errors: &mut Errors) {
     request.at("deviceClassName").requires(names::dns1123_subdomain, errors);
-    selectors(request, errors);
+    selectors(request, &Value::Null, errors);
     let mode = request.at("allocationMode");
     let count = request.at("count");
     match mode.text() {
@@ -124,5 +124,37 @@ fn check_exact_request(request: &At<'_, '_>, errors: &mut Errors) {
         }
         "All" | "ExactCount" => {}
         _ => errors.push(mode.not_supported(&["All", "ExactCount"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::kinds::resource::{resource_claim, resource_claim_template};
+
+    #[test]
+    fn expressions_are_checked_wherever_they_stand() {
+        let wrong = json!({"deviceClassName": "c", "allocationMode": "All", "selectors": [
+            {"cel": {"expression": "1"}},
+        ]});
+        let mut alternative = wrong.clone();
+        alternative["name"] = "s".into();
+        let spec = json!({"devices": {"requests": [
+            {"name": "a", "exactly": wrong}, {"name": "b", "firstAvailable": [alternative]},
+        ]}});
+        let claim = json!({"metadata": {"name": "c"}, "spec": spec});
+        let template = json!({"metadata": {"name": "c"}, "spec": {"spec": spec}});
+        for (rules, object, prefix) in [
+            (resource_claim::KIND.rules, claim, "spec"),
+            (resource_claim_template::KIND.rules, template, "spec.spec"),
+        ] {
+            let errors = rules.validate_create(&object);
+            let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+            let at = |request: &str| {
+                format!("{prefix}.devices.requests{request}.selectors[0].cel.expression")
+            };
+            assert_eq!(fields, [at("[0].exactly"), at("[1].firstAvailable[0]")]);
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::selector;
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::names;
 use crate::rules::at::{At, Errors};
@@ -31,13 +32,17 @@ pub(super) fn at_most(part: &At<'_, '_>, max: usize, errors: &mut Errors) {
     }
 }
 
-/// The mistakes in what selects devices; what the expressions compute is not looked at.
-pub(super) fn selectors(part: &At<'_, '_>, errors: &mut Errors) {
-    at_most(&part.at("selectors"), LIST_MAX, errors);
-    for selector in part.each("selectors") {
+/// The mistakes in what selects devices. What is stored already was looked at when it came.
+pub(super) fn selectors(part: &At<'_, '_>, stored: &Value, errors: &mut Errors) {
+    let list = part.at("selectors");
+    at_most(&list, LIST_MAX, errors);
+    let is_stored = !stored.is_null() && list.value == stored;
+    for selector in list.items() {
         let cel = selector.at("cel");
         if cel.is_absent() {
             errors.push(cel.required(""));
+        } else if !is_stored {
+            selector::check(&cel.at("expression"), errors);
         }
     }
 }

@@ -16,10 +16,65 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
-    check: |class, _, errors| {
+    check: |class, old, errors| {
         let spec = class.at("spec");
-        selectors(&spec, errors);
+        selectors(&spec, &old["spec"]["selectors"], errors);
         spec.each("config").for_each(|config| configuration(&config, errors));
     },
     ..Rules::NONE
 };
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::field::FieldError;
+
+    fn class(expression: &str) -> Value {
+        json!({"metadata": {"name": "c"}, "spec": {"selectors": [
+            {"cel": {"expression": "true"}}, {"cel": {"expression": expression}},
+        ]}})
+    }
+
+    fn told(errors: &[FieldError]) -> Vec<String> {
+        errors.iter().map(FieldError::message).collect()
+    }
+
+    #[test]
+    fn expressions_are_short_and_cheap_and_true_or_false() {
+        let sized = |bytes: usize| {
+            let rest = "device.driver == ''".len();
+            format!("device.driver == '{}'", "x".repeat(bytes - rest))
+        };
+        let ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+        let nested = (0..7).fold("int('1'.find('[0-9]*')) < 100".to_owned(), |inner, at| {
+            format!("{ten}.all(x{at}, {inner})")
+        });
+        let at = "spec.selectors[1].cel.expression";
+        for (expression, expected) in [
+            (sized(10 * 1024), vec![]),
+            (
+                sized(10 * 1024 + 1),
+                vec![format!("{at}: Too long: may not be more than 10240 bytes")],
+            ),
+            (nested, vec![format!("{at}: Forbidden: too complex, exceeds cost limit")]),
+            (
+                "'abc'".to_owned(),
+                vec![format!(
+                    "{at}: Invalid value: \"'abc'\": must evaluate to bool or the unknown type, \
+                     not string"
+                )],
+            ),
+        ] {
+            assert_eq!(told(&RULES.validate_create(&class(&expression))), expected);
+        }
+    }
+
+    #[test]
+    fn an_expression_that_is_stored_stays() {
+        let stored = class("device.foo");
+        assert!(RULES.validate_update(&stored, &stored).is_empty());
+        assert_eq!(RULES.validate_update(&stored, &class("device.bar")).len(), 1);
+    }
+}

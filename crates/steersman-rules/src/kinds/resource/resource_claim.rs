@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::claim_spec;
 use super::device::at_most;
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, remove, set, text, within, within_existing};
@@ -22,6 +23,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ResourceClaim",
     traits: &[Trait::StatusAlone, Trait::Status, Trait::NoStatusTable],
     rules: &RULES,
+    effect: Some(Effect::DeviceClaim),
     columns: || vec![Column::text("State", state), age()],
     ..Kind::namespaced(super::GROUP, "v1")
 };

@@ -3,6 +3,7 @@
 use super::claim_spec;
 use crate::kinds::core::pod::claims::template_metadata;
 use crate::kinds::kind::Kind;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::document::within;
 use crate::table::age;
@@ -12,6 +13,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "resourceclaimtemplates",
     name: "ResourceClaimTemplate",
     rules: &RULES,
+    effect: Some(Effect::DeviceClaim),
     columns: || vec![age()],
     ..Kind::namespaced(super::GROUP, "v1")
 };
