@@ -1,8 +1,9 @@
 //! `pods/{attach, exec, log, portforward, proxy}`, `nodes/proxy`, `services/proxy`: what leads
 //! through the server to a node.
 //!
-//! Nodes are simulated, so there is nobody to connect to yet. What can be told without one is told
-//! as Kubernetes tells it: whether the object is there, and that a Pod has no node.
+//! Nodes are simulated or serve nothing themselves, so there is nobody to connect to yet. What can be
+//! told without one is told as Kubernetes tells it: whether the object is there, whether a Pod has the
+//! container, and that it has no node.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -17,6 +18,9 @@ use crate::status::{Result, Status};
 /// What lets one act inside a Pod.
 const INTO_PODS: [&str; 3] = ["attach", "exec", "portforward"];
 
+/// What leads to one container of a Pod.
+const INTO_CONTAINERS: [&str; 3] = ["attach", "exec", "log"];
+
 /// Answers a request to be connected.
 pub(crate) async fn answer(call: &Call) -> Result<Reply> {
     if call.resource.is("", "pods") && INTO_PODS.contains(&call.subresource()) {
@@ -26,6 +30,9 @@ pub(crate) async fn answer(call: &Call) -> Result<Reply> {
         Box::pin(Request::connect(call, options(call))).await?;
     }
     let object = call.stored().await?.decode(&call.api_version)?;
+    if call.resource.is("", "pods") && INTO_CONTAINERS.contains(&call.subresource()) {
+        check_container(&object, call.info.query.text("container")).map_err(Status::bad_request)?;
+    }
     let unassigned = object["spec"]["nodeName"].as_str().unwrap_or("").is_empty();
     if unassigned && call.resource.is("", "pods") {
         match call.subresource() {
@@ -40,6 +47,26 @@ pub(crate) async fn answer(call: &Call) -> Result<Reply> {
         }
     }
     Err(Status::not_implemented(&call.resource.qualified(), call.subresource()))
+}
+
+/// Whether it is clear which container of a Pod is meant. The only one need not be named.
+fn check_container(pod: &Value, named: Option<&str>) -> Result<(), String> {
+    let all = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    let all = all.filter_map(|list| pod["spec"][list].as_array()).flatten();
+    let mut all = all.filter_map(|container| container["name"].as_str());
+    let pod_name = pod["metadata"]["name"].as_str().unwrap_or("");
+    match (named, pod["spec"]["containers"].as_array().map_or(0, Vec::len)) {
+        (Some(named), _) if all.any(|name| name == named) => Ok(()),
+        (Some(named), _) => Err(format!("container {named} is not valid for pod {pod_name}")),
+        (None, 0) => Err(format!("a container name must be specified for pod {pod_name}")),
+        (None, 1) => Ok(()),
+        (None, _) => {
+            let all = all.collect::<Vec<_>>().join(" ");
+            Err(format!(
+                "a container name must be specified for pod {pod_name}, choose one of: [{all}]"
+            ))
+        }
+    }
 }
 
 /// What the client wishes, as those see it who are asked whether it may have it.
@@ -90,5 +117,35 @@ fn may_create(call: &Call) -> Result<()> {
             let named = call.resource.named(place.name);
             Err(Status::forbidden(named, &decision.reason, Vec::new()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::check_container;
+
+    #[test]
+    fn a_container_is_named_where_there_are_several() {
+        let mut pod = json!({
+            "metadata": {"name": "p"},
+            "spec": {
+                "initContainers": [{"name": "i"}],
+                "containers": [{"name": "a"}, {"name": "c"}],
+                "ephemeralContainers": [{"name": "e"}],
+            },
+        });
+        for named in ["i", "a", "c", "e"] {
+            assert_eq!(check_container(&pod, Some(named)), Ok(()));
+        }
+        let wrong = "container zz is not valid for pod p";
+        assert_eq!(check_container(&pod, Some("zz")).unwrap_err(), wrong);
+        assert_eq!(
+            check_container(&pod, None).unwrap_err(),
+            "a container name must be specified for pod p, choose one of: [i a c e]"
+        );
+        pod["spec"]["containers"] = json!([{"name": "a"}]);
+        assert_eq!(check_container(&pod, None), Ok(()));
     }
 }

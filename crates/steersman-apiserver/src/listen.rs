@@ -6,6 +6,7 @@
 //! elsewhere, lets the requests under way finish, and gives up on them after a deadline.
 
 mod connection;
+mod heads;
 mod impatient;
 mod places;
 mod trouble;

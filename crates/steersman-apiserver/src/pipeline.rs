@@ -380,9 +380,11 @@ fn has_group(server: &Server, group: &str) -> bool {
 /// Whether a path that names no resource knows a method. Some do not look.
 fn allows(method: &Method, path: &[&str]) -> bool {
     match path {
-        ["healthz" | "livez" | "readyz", ..] | ["openapi", "v2"] | ["apis"] | ["apis", _] => true,
+        [] | ["healthz" | "livez" | "readyz", ..] | ["openapi", "v2"] | ["apis"] | ["apis", _] => {
+            true
+        }
         ["api", ..] | ["apis", ..] | ["version"] => method == Method::GET,
-        ["openapi" | ".well-known" | "openid" | "metrics", ..] | [] => {
+        ["openapi" | ".well-known" | "openid" | "metrics", ..] => {
             matches!(*method, Method::GET | Method::HEAD)
         }
         // There is nothing at the others, whatever one wants of it.

@@ -111,7 +111,9 @@ impl Status {
 
     /// 501: Kubernetes has this, and this server does not yet.
     pub fn not_implemented(resource: &str, subresource: &str) -> Self {
-        let message = format!("{resource}/{subresource} is not supported: nodes are simulated");
+        let message = format!(
+            "{resource}/{subresource} is not supported: this server does not connect to nodes"
+        );
         Self::plain(501, "NotImplemented", message)
     }
 
@@ -452,6 +454,13 @@ mod tests {
     use super::{Named, Status};
 
     const WEB: Named<'_> = Named { group: "apps", resource: "Deployment", name: "web" };
+
+    #[test]
+    fn what_takes_a_connection_to_a_node_says_so_of_any_node() {
+        let status = Status::not_implemented("pods", "exec");
+        let message = "pods/exec is not supported: this server does not connect to nodes";
+        assert_eq!((status.code, status.message.as_str()), (501, message));
+    }
 
     #[test]
     fn one_field_error_stands_alone_and_several_stand_in_brackets() {

@@ -22,6 +22,10 @@ use crate::status::{BODY_LIMIT, Result, Status};
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
+/// How much of a body is still taken, and forgotten, once it is too large, as Go's server does: who is
+/// answered while sending may not see the answer.
+const DISCARDED_MAX: usize = 256 * 1024;
+
 /// A body that is not read yet, whatever sends it.
 pub(crate) type Unread<'a> = Pin<&'a mut (dyn Body<Data = Bytes, Error = BoxError> + Send)>;
 
@@ -39,6 +43,8 @@ pub(crate) async fn read<'a>(body: Unread<'_>, mut room: Option<Room<'a>>) -> Re
     let hint = body.size_hint();
     let declared = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
     if declared > BODY_LIMIT {
+        let discarded = discard(body, BODY_LIMIT + DISCARDED_MAX);
+        let _ = tokio::time::timeout(BODY_TIME, discarded).await;
         return Err(Status::too_large());
     }
     if declared > 0
@@ -50,6 +56,16 @@ pub(crate) async fn read<'a>(body: Unread<'_>, mut room: Option<Room<'a>>) -> Re
     let bytes = tokio::time::timeout(BODY_TIME, whole).await;
     let late = |_| Status::timeout("the body of the request did not arrive in time");
     Ok(Received { bytes: bytes.map_err(late)??, room })
+}
+
+/// Lets go of what comes until it ends or is too much.
+async fn discard(mut body: Unread<'_>, max: usize) {
+    let mut length = 0;
+    while length <= max
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        length += frame.data_ref().map_or(0, Bytes::len);
+    }
 }
 
 /// Reads what comes. Most bodies are one piece, which is taken as it is.
@@ -65,6 +81,8 @@ async fn frames(
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         let length = first.len() + all.len() + data.len();
         if length > BODY_LIMIT {
+            drop((first, all, data));
+            discard(body, DISCARDED_MAX).await;
             return Err(Status::too_large());
         }
         if let Some(room) = room {
@@ -86,9 +104,11 @@ async fn frames(
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::{Context, Poll};
 
     use futures::stream;
-    use http_body::Frame;
+    use http_body::{Frame, SizeHint};
     use http_body_util::{Full, StreamBody};
 
     use super::*;
@@ -122,5 +142,44 @@ mod tests {
         assert_eq!(read_all(undeclared).await.unwrap_err().code, 413);
         let declared = Full::new(Bytes::from(vec![b' '; BODY_LIMIT + 1]));
         assert_eq!(read_all(declared).await.unwrap_err().code, 413);
+    }
+
+    /// A body that declares its length, and counts what is taken of it.
+    struct Counted<'a> {
+        left: usize,
+        taken: &'a AtomicUsize,
+        declared: bool,
+    }
+
+    impl Body for Counted<'_> {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let piece = self.left.min(64 * 1024);
+            self.left -= piece;
+            self.taken.fetch_add(piece, Relaxed);
+            Poll::Ready((piece > 0).then(|| Ok(Frame::data(vec![b' '; piece].into()))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            if self.declared { SizeHint::with_exact(self.left as u64) } else { SizeHint::new() }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_slightly_too_large_is_taken_before_it_is_answered() {
+        let slightly = BODY_LIMIT + 100_000;
+        for (sent, expected) in [(slightly, slightly..=slightly), (30_000_000, 0..=4_000_000)] {
+            for declared in [true, false] {
+                let taken = AtomicUsize::new(0);
+                let body = Counted { left: sent, taken: &taken, declared };
+                assert_eq!(read_all(body).await.unwrap_err().code, 413);
+                assert!(expected.contains(&taken.into_inner()), "{sent} {declared}");
+            }
+        }
     }
 }

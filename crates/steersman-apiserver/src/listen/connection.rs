@@ -21,6 +21,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use super::heads::Heads;
 use super::impatient::Impatient;
 use super::places::{Place, UnderWay};
 use crate::audit::Head;
@@ -49,9 +50,19 @@ const WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// How long the headers of an HTTP/2 request may be, the URI among them: a selector may name
-/// hundreds of objects. What is announced here, Go clients refuse to exceed. A stranger who speaks
-/// HTTP/1.1 may not send more either.
-const HEADERS_MAX: u32 = 128 * 1024;
+/// hundreds of objects. What is announced here, Go clients refuse to exceed, and others are answered
+/// 431. No request with a longer URI than [`http::Uri`] holds may be shorter than this: it would be
+/// reset, which Go clients take for an invitation to try again.
+const HEADERS_MAX: u32 = URI_MAX + 1 + PSEUDO_HEADERS;
+const URI_MAX: u32 = u16::MAX as u32 - 1;
+
+/// What the shortest method and scheme count for, and the names of all that every request has.
+const PSEUDO_HEADERS: u32 = (5 + 32) + (7 + 3 + 32) + (7 + 4 + 32);
+
+/// How much of the headers of an HTTP/1.1 request is taken from a stranger, and of how many fields
+/// they may consist, whoever sends them: groups to act for are a field each.
+const STRANGERS_BUFFER: usize = 128 * 1024;
+const FIELDS_MAX: usize = 1024;
 
 /// How long requests under way may take to finish on a connection that has to make room.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -103,6 +114,8 @@ pub(super) async fn connect(
             answer(api.clone(), certificate.clone(), Arc::clone(&place), request)
         })
     };
+    let has_heads = stream.get_ref().1.alpn_protocol() != Some(&b"h2"[..]);
+    let stream = Heads::new(stream, Arc::clone(&place), has_heads);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     // Asked only when they have something to say: what happens on a connection passes here.
@@ -153,13 +166,13 @@ async fn shake_hands(
     }
 }
 
-/// What a connection may do. A client that does not get on with its headers in HTTP/1.1 is cut off
-/// by hyper after half a minute, one that begins requests in HTTP/2 only to reset them after twenty.
+/// What a connection may do. A client that does not get on with its headers in HTTP/1.1 is cut off by
+/// [`Heads`], one that begins requests in HTTP/2 only to reset them by hyper after twenty.
 fn builder(is_known: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_headers(FIELDS_MAX);
     if !is_known {
-        builder.http1().max_buf_size(HEADERS_MAX as usize);
+        builder.http1().max_buf_size(STRANGERS_BUFFER);
     }
     let mut http2 = builder.http2();
     http2

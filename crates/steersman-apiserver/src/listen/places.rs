@@ -89,6 +89,10 @@ pub(super) struct Place {
     lasting: AtomicUsize,
     /// How many requests there were.
     asked: AtomicU64,
+    /// When something was asked for or answered last, in milliseconds since it came.
+    touched: AtomicU64,
+    /// Whether the connection is over, or has become something else than one of requests.
+    has_left: AtomicBool,
     /// Who had come last when something was asked for last.
     last: AtomicU64,
     leave: CancellationToken,
@@ -128,6 +132,8 @@ impl Places {
             under_way: AtomicUsize::new(0),
             lasting: AtomicUsize::new(0),
             asked: AtomicU64::new(0),
+            touched: AtomicU64::new(0),
+            has_left: AtomicBool::new(false),
             last: AtomicU64::new(number),
             leave: CancellationToken::new(),
         });
@@ -242,8 +248,21 @@ impl Place {
     pub(super) fn asked(self: &Arc<Self>) -> UnderWay {
         self.under_way.fetch_add(1, Relaxed);
         self.asked.fetch_add(1, Relaxed);
-        self.last.store(self.all.arrivals.load(Relaxed), Relaxed);
+        self.touch();
         UnderWay { place: Arc::clone(self), lasts: false }
+    }
+
+    /// Something happened, so this one is not idle.
+    fn touch(&self) {
+        let passed = u64::try_from(self.came.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.touched.store(passed, Relaxed);
+        self.last.store(self.all.arrivals.load(Relaxed), Relaxed);
+    }
+
+    /// How many requests there were, unless one is under way or none can come.
+    pub(super) fn awaits_request(&self) -> Option<u64> {
+        let awaits = self.under_way.load(Relaxed) == 0 && !self.has_left.load(Relaxed);
+        awaits.then(|| self.asked.load(Relaxed))
     }
 
     /// A request turned out to be nobody's: who makes too many of them at once goes. Watches are
@@ -266,15 +285,30 @@ impl Place {
         self.leave.cancelled().await;
     }
 
+    /// Waits until nothing has happened for too long. Strangers are only looked at now and then.
     async fn idle(&self) {
         loop {
             let before = self.asked.load(Relaxed);
-            let time = if self.is_known() { USER_IDLE } else { STRANGER_IDLE };
-            tokio::time::sleep(time).await;
-            if self.asked.load(Relaxed) == before && self.is_idle() {
+            if !self.is_known() {
+                tokio::time::sleep(STRANGER_IDLE).await;
+                if self.asked.load(Relaxed) == before && self.is_idle() {
+                    return;
+                }
+                continue;
+            }
+            let left = self.idle_left();
+            if left.is_zero() && self.is_idle() {
                 return;
             }
+            // Who waits for an answer has all the time again once it is there.
+            tokio::time::sleep(if left.is_zero() { USER_IDLE } else { left }).await;
         }
+    }
+
+    /// For how long a user may still do nothing.
+    fn idle_left(&self) -> Duration {
+        let touched = Duration::from_millis(self.touched.load(Relaxed));
+        USER_IDLE.saturating_sub(self.came.elapsed().saturating_sub(touched))
     }
 
     /// Waits until nothing is under way. Who has been told to go then has had time to do so.
@@ -306,6 +340,7 @@ impl Place {
 
     /// Gives the place back.
     pub(super) fn left(&self) {
+        self.has_left.store(true, Relaxed);
         self.all.taken().remove(self.number);
     }
 }
@@ -333,7 +368,7 @@ impl Drop for UnderWay {
         if self.lasts {
             self.place.lasting.fetch_sub(1, Relaxed);
         }
-        self.place.last.store(self.place.all.arrivals.load(Relaxed), Relaxed);
+        self.place.touch();
     }
 }
 

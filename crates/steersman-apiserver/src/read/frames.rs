@@ -76,19 +76,18 @@ impl Frames {
     /// Tells the revision that the watch has reached.
     pub(super) fn bookmark(&self, out: &mut Vec<u8>, revision: Revision, initial_end: bool) {
         let version = json!({"resourceVersion": revision.to_string()});
-        if self.view.output.shape == Shape::Table {
-            let table = |out: &mut Vec<u8>| {
-                self.view.write_table(out, &[], version);
-                Ok(())
-            };
-            return made(line(out, EventType::Bookmark, table));
-        }
         let Sealed { api_version, kind } = self.view.sealed();
-        let mut bookmark = json!({"kind": kind, "apiVersion": api_version, "metadata": version});
-        bookmark["metadata"]["creationTimestamp"] = Value::Null;
+        let mut bookmark = json!({"kind": kind, "apiVersion": api_version, "metadata": &version});
         if initial_end {
             let annotations = json!({"k8s.io/initial-events-end": "true"});
             bookmark["metadata"]["annotations"] = annotations;
+        }
+        if self.view.output.shape == Shape::Table {
+            let table = |out: &mut Vec<u8>| {
+                self.view.write_bookmark_table(out, bookmark, version, initial_end);
+                Ok(())
+            };
+            return made(line(out, EventType::Bookmark, table));
         }
         self.document(out, EventType::Bookmark, &bookmark);
     }

@@ -3,7 +3,7 @@
 //! | request | the state that is read |
 //! |---|---|
 //! | no resourceVersion | the latest: every write that was answered before is seen |
-//! | `0` | the latest that this server has heard of |
+//! | `0` | the latest that this server has heard of, and all of it: a limit means nothing |
 //! | `N`, and no limit or `NotOlderThan` | the latest, once it has reached `N` |
 //! | `N` and a limit, or `Exact` | the state at `N` |
 //! | a continue token | the state of the first page |

@@ -46,7 +46,12 @@ impl ListOptions {
     pub(crate) fn of_list(call: &Call) -> Result<Self> {
         let errors = list_errors(call);
         let invalid = |why| Err(Status::bad_request(format!("invalid resource version: {why}")));
-        Self::read(call, &errors, invalid)
+        let mut options = Self::read(call, &errors, invalid)?;
+        // Whoever is content with any state gets all of it, as from Kubernetes' cache.
+        if options.revision == Some(Revision(0)) {
+            options.limit = 0;
+        }
+        Ok(options)
     }
 
     /// Reads the options of a list of what has no versions, and so ignores which is asked for.

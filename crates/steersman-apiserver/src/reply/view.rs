@@ -212,14 +212,40 @@ impl View {
     }
 
     /// Appends objects as a table, as JSON.
-    pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
+    fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
+        self.write_table_with(self.include, out, objects, metadata);
+    }
+
+    /// Appends a bookmark as a table with a row. That the initial events are over is told by its
+    /// annotation, which is there even for those who want no objects.
+    pub(crate) fn write_bookmark_table(
+        &self,
+        out: &mut Vec<u8>,
+        bookmark: Value,
+        metadata: Value,
+        initial_end: bool,
+    ) {
+        let include = match self.include {
+            IncludeObject::None if initial_end => IncludeObject::Metadata,
+            include => include,
+        };
+        self.write_table_with(include, out, &[bookmark], metadata);
+    }
+
+    fn write_table_with(
+        &self,
+        include: IncludeObject,
+        out: &mut Vec<u8>,
+        objects: &[Value],
+        metadata: Value,
+    ) {
         let now = (self.clock)();
         let form = TableForm {
-            include: self.include,
+            include,
             api_version: self.output.meta.api_version(),
             headers: !self.headed.swap(true, Ordering::Relaxed),
         };
-        let objects: Cow<'_, [Value]> = match self.include {
+        let objects: Cow<'_, [Value]> = match include {
             IncludeObject::Metadata if self.hides() => {
                 let mut objects = objects.to_vec();
                 objects.iter_mut().for_each(|object| self.hide(object));

@@ -89,6 +89,9 @@ async fn version_and_health_are_told() {
     }
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));
+    // Whoever asks for them, however they ask.
+    assert_eq!(api.post("/", &serde_json::json!({})).await.ok(), paths);
+    assert_eq!(api.delete("/").await.ok(), paths);
 }
 
 fn text(answer: &crate::api::Answer) -> String {

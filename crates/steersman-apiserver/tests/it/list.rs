@@ -67,6 +67,10 @@ async fn the_table_of_resource_versions_holds() {
     let count = async |query: &str| names(&list(&api, query).await).len();
     assert_eq!(count("").await, 4);
     assert_eq!(count("resourceVersion=0").await, 4);
+    for any in ["resourceVersion=0", "resourceVersion=0&resourceVersionMatch=NotOlderThan"] {
+        let all = list(&api, &format!("{any}&limit=2")).await;
+        assert_eq!((names(&all).len(), &all["metadata"]["continue"]), (4, &Value::Null), "{any}");
+    }
     assert_eq!(count(&format!("resourceVersion={at_three}")).await, 4);
     assert_eq!(count(&format!("resourceVersion={at_three}&limit=10")).await, 3);
     let exact = format!("resourceVersion={at_three}&resourceVersionMatch=Exact");
@@ -74,6 +78,8 @@ async fn the_table_of_resource_versions_holds() {
     assert_eq!(version(&list(&api, &exact).await), at_three);
     let newer = format!("resourceVersion={at_three}&resourceVersionMatch=NotOlderThan&limit=10");
     assert_eq!(count(&newer).await, 4);
+    assert_eq!(count(&newer.replace("limit=10", "limit=2")).await, 2);
+    assert_eq!(count(&format!("{exact}&limit=2")).await, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,6 +188,82 @@ async fn a_shutdown_ends_watches_and_is_done_before_the_deadline() {
 }
 
 #[tokio::test]
+async fn a_user_of_http_1_may_pause_between_requests() {
+    let server = start().await;
+    let stream = server.connect(Some(&server.pki.admin), "http/1.1").await;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let response = sender.send_request(get("/version")).await.unwrap();
+    response.into_body().collect().await.unwrap();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(80)).await;
+    tokio::time::resume();
+    // Whoever would end the connection has had its turn when somebody else is answered.
+    assert_eq!(server.ask(None, get("/livez")).await.0, 200);
+    assert_eq!(sender.send_request(get("/version")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn http_1_has_as_many_fields_as_there_are_groups() {
+    let server = start().await;
+    let mut request = get("/api/v1/namespaces");
+    request.headers_mut().insert("impersonate-user", "bob".parse().unwrap());
+    for n in 0..500 {
+        let group = format!("group-{n}").parse().unwrap();
+        request.headers_mut().append("impersonate-group", group);
+    }
+    let (code, status) = server.ask(Some(&server.pki.admin), request).await;
+    assert_eq!((code, &status["reason"]), (403, &"Forbidden".into()), "{status}");
+}
+
+/// A request of HTTP/2 for a path, in frames of the usual size: GET, https, and the path as it is.
+fn frames_of_get(path: &str) -> Vec<u8> {
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let mut block = vec![0x82, 0x87, 0x04, 0x7f];
+    let mut left = path.len() - 127;
+    while left >= 128 {
+        block.push(u8::try_from(left % 128).unwrap() | 0x80);
+        left /= 128;
+    }
+    block.push(u8::try_from(left).unwrap());
+    block.extend_from_slice(path.as_bytes());
+    let mut frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    frames.extend(frame(4, 0, 0, &[]));
+    let pieces: Vec<&[u8]> = block.chunks(16_384).collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        let end_headers = if index + 1 == pieces.len() { 4 } else { 0 };
+        let (kind, end_stream) = if index == 0 { (1, 1) } else { (9, 0) };
+        frames.extend(frame(kind, end_headers | end_stream, 1, piece));
+    }
+    frames
+}
+
+#[tokio::test]
+async fn a_path_too_long_for_http_2_is_answered_and_not_reset() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const HEADERS: u8 = 1;
+    let server = start().await;
+    for length in [65_535, 71_000] {
+        let mut stream = server.connect(Some(&server.pki.admin), "h2").await;
+        let path = format!("/{}", "a".repeat(length - 1));
+        stream.write_all(&frames_of_get(&path)).await.unwrap();
+        let mut head = [0; 9];
+        loop {
+            stream.read_exact(&mut head).await.unwrap();
+            let size = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            stream.read_exact(&mut vec![0; size as usize]).await.unwrap();
+            if head[8] == 1 {
+                break;
+            }
+        }
+        assert_eq!(head[3], HEADERS, "of {length} bytes");
+    }
+}
+
+#[tokio::test]
 async fn a_silent_connection_is_closed() {
     let server = start().await;
     for alpn in ["h2", "http/1.1"] {

@@ -234,6 +234,10 @@ async fn what_leads_to_a_node_is_discovered_and_answered_as_far_as_it_goes() {
         let status = api.post(&format!("{PODS}/p/{part}"), &json!({})).await.refused(400);
         assert_eq!(status["message"], "pod p does not have a host assigned");
     }
+    for part in ["exec", "attach", "log"] {
+        let status = api.get(&format!("{PODS}/p/{part}?container=zz")).await.refused(400);
+        assert_eq!(status["message"], "container zz is not valid for pod p");
+    }
     let mut assigned = pod("q");
     assigned["spec"]["nodeName"] = "n".into();
     api.post(PODS, &assigned).await.ok();

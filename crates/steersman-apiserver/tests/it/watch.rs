@@ -165,8 +165,34 @@ async fn initial_events_end_with_an_annotated_bookmark() {
     assert_eq!(event["type"], "BOOKMARK");
     assert_eq!(version(&event["object"]), version(&last));
     assert_eq!(event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(event["object"]["metadata"].get("creationTimestamp"), None);
     api.config_map("c", &json!({})).await;
     assert_eq!(events.brief().await, brief("ADDED", "c"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_initial_events_is_told_in_a_row_of_a_table() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let query =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    for (include, shown) in [
+        ("", "PartialObjectMetadata"),
+        ("&includeObject=None", "PartialObjectMetadata"),
+        ("&includeObject=Object", "ConfigMap"),
+    ] {
+        let path = format!("{CONFIG_MAPS}?{query}{include}");
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let mut events = api.watch_as(&path, table).await;
+        assert_eq!(events.next().await.unwrap()["type"], "ADDED");
+        let event = events.next().await.unwrap();
+        assert_eq!(event["type"], "BOOKMARK");
+        let rows = event["object"]["rows"].as_array().unwrap();
+        let object = &rows[0]["object"];
+        assert_eq!((rows.len(), &object["kind"]), (1, &json!(shown)), "{include}");
+        assert_eq!(object["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+        assert_eq!(version(object), version(&event["object"]));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,12 +10,19 @@ use std::sync::LazyLock;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{FINDINGS_MAX, Finding, Segment, clip};
+use super::{FINDINGS_MAX, Finding, Segment, characters, clip};
 use crate::schema::{ANY, List, ListKind, Node, Schema, Shape, structural_node as structural};
 
 /// Reads a body, and tells what strict decoding would complain about. Unknown fields are
-/// dropped, of fields that stand twice the last stays.
+/// dropped, of fields that stand twice the last stays. What is no character becomes one that says so.
 pub fn read(body: &[u8], schema: &Schema) -> serde_json::Result<(Value, Vec<Finding>)> {
+    read_text(body, schema).or_else(|error| match characters::replaced(body) {
+        Some(replaced) => read_text(&replaced, schema),
+        None => Err(error),
+    })
+}
+
+fn read_text(body: &[u8], schema: &Schema) -> serde_json::Result<(Value, Vec<Finding>)> {
     let root = schema.root();
     let node = &*root;
     let typed = matches!(node.shape, Shape::Named(_));
@@ -259,6 +266,16 @@ mod tests {
         assert_eq!(findings(&schema, r#"{"a":-0,"b":-1.5}"#).0, json!({"a": 0, "b": -1.5}));
         for body in ["", "{", "{} x", "{\"a\":1e400}", "{\"a\":NaN}", "\u{feff}{}"] {
             assert!(read(body.as_bytes(), &schema).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_character_is_replaced_where_there_may_be_text() {
+        let schema = Schema::untyped();
+        let (value, found) = read(b"{\"a\xff\":\"\xe2\x82\",\"a\xfe\":1}", &schema).unwrap();
+        assert_eq!((value, found.len()), (json!({"a\u{fffd}": 1}), 1));
+        for outside in [&b"{\"a\":1}\xff"[..], b"\xff{}", b"{\"a\":\"\xff\""] {
+            assert!(read(outside, &schema).is_err());
         }
     }
 }

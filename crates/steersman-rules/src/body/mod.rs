@@ -5,6 +5,7 @@
 //! warning or nothing is for the server to say, which also knows the media types;
 //! [`crate::schema`] knows the fields.
 
+mod characters;
 pub mod json;
 pub mod syntax;
 pub mod yaml;

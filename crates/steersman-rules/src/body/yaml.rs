@@ -29,6 +29,7 @@ pub enum YamlError {
 /// Reads a body. Aliases are expanded as far as Go's reader expands them. Numbers with a leading
 /// zero are octal, as in every `defaultMode: 0644`.
 pub fn read(body: &[u8]) -> Result<Value, YamlError> {
+    let body = first_document(body);
     if is_excessive(body) {
         return Err(YamlError::Aliasing);
     }
@@ -37,6 +38,24 @@ pub fn read(body: &[u8]) -> Result<Value, YamlError> {
         legacy_octal_numbers: true,
     };
     Ok(serde_saphyr::from_slice_with_options(body, options)?)
+}
+
+/// The first document of a body: Go's reader does not look at others.
+fn first_document(body: &[u8]) -> &[u8] {
+    let Ok(text) = std::str::from_utf8(body) else { return body };
+    if !(text.contains("\n---") || text.contains("\n...")) {
+        return body;
+    }
+    for event in Parser::new_from_str(text) {
+        match event {
+            Ok((Event::DocumentEnd, span)) => {
+                return span.start.byte_offset().and_then(|end| body.get(..end)).unwrap_or(body);
+            }
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    body
 }
 
 /// What a value comes to with its aliases expanded.
@@ -121,6 +140,7 @@ pub fn complaint(body: &[u8], error: &YamlError) -> String {
     if let YamlError::Aliasing = error {
         return format!("yaml: {error}");
     }
+    let body = first_document(body);
     let text = String::from_utf8_lossy(body);
     let mut events = Parser::new_from_str(&text);
     let Some(mistake) = events.find_map(Result::err) else {
@@ -147,6 +167,7 @@ fn at_line(line: usize, what: &str) -> String {
 
 /// The keys that stand twice in one mapping, by line.
 pub fn repeated(body: &[u8]) -> Vec<Finding> {
+    let body = first_document(body);
     let Ok(text) = std::str::from_utf8(body) else { return Vec::new() };
     let mut found = Vec::new();
     let mut open: Vec<Level> = Vec::new();
@@ -200,7 +221,7 @@ fn next(open: &mut [Level]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{YamlError, complaint, read, repeated};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn the_last_of_two_keys_counts_and_both_are_told_by_line() {
@@ -251,6 +272,23 @@ mod tests {
         };
         assert!(read(body(20).as_bytes()).is_ok());
         assert!(matches!(read(body(1000).as_bytes()), Err(YamlError::Aliasing)));
+    }
+
+    #[test]
+    fn only_the_first_document_counts() {
+        for (body, expected) in [
+            ("a: 1\n---\nb: 2\n", json!({"a": 1})),
+            ("---\na: 1\n---\nb: 2\nb: 3\n", json!({"a": 1})),
+            ("# all\n---\na: \"ü\"\n...\nb: [\n", json!({"a": "ü"})),
+            ("a: |\n  x\n  ---\n  y\n---\nb: *c\n", json!({"a": "x\n---\ny\n"})),
+            ("a: 1\n---\nb: [\n", json!({"a": 1})),
+            ("a: 1\n---\n", json!({"a": 1})),
+            ("---\n---\na: 1\n", Value::Null),
+            ("a: 1\n... # done\n", json!({"a": 1})),
+        ] {
+            assert_eq!(read(body.as_bytes()).unwrap(), expected, "{body:?}");
+            assert!(repeated(body.as_bytes()).is_empty(), "{body:?}");
+        }
     }
 
     #[test]

@@ -129,6 +129,30 @@ async fn idle_time_is_shorter_for_strangers_than_for_users() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_user_may_be_idle_for_the_same_time_after_every_answer() {
+    let places = places();
+    let place = enter(&places, 1);
+    place.know("jane");
+    let asks = {
+        let place = Arc::clone(&place);
+        async move {
+            for seconds in [50, 89, 200] {
+                let request = place.asked();
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                drop(request);
+                tokio::time::sleep(USER_IDLE - Duration::from_millis(2)).await;
+                assert!(!place.idle_left().is_zero());
+            }
+            drop(place.asked());
+            Instant::now()
+        }
+    };
+    let ((), last) = futures::join!(place.over(), asks);
+    let idle = last.elapsed();
+    assert!(idle.abs_diff(USER_IDLE) <= Duration::from_millis(2), "{idle:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_for_an_answer_is_not_idle_but_a_stranger_who_does_not_take_it_is() {
     let places = places();
     let week = Duration::from_secs(7 * 24 * 60 * 60);
