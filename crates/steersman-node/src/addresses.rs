@@ -1,9 +1,9 @@
-//! Addresses of nodes and Pods: a block per node, one address per Pod, and each port of a node for
-//! one Pod.
+//! Addresses of nodes and Pods: a block per node, one address per Pod, each port of a node for one
+//! Pod, and no more of anything than there is.
 //!
 //! A Pod has what it was given from then on until it is seen to have ended or to be gone; what the
 //! Pods say that were there before is taken in as it is heard of. So nobody reads all Pods of a
-//! node for each that comes to it.
+//! node for each that comes to it, and what they have together is known.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,10 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::HostPort;
 use steersman_scheduler::framework::{PodRequests, Resources};
 
+use crate::admission::{Standing, Standings};
+use crate::eviction::is_critical;
 use crate::families::{IpFamilies, fourth};
+use crate::static_pods::is_static;
 
 /// Where the blocks of Pod addresses begin.
 const PODS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
@@ -75,7 +78,7 @@ pub(crate) enum Rejection {
         /// How many it can run.
         capacity: u32,
     },
-    /// It says that it has more of something than it has.
+    /// It has not as much of something.
     #[error(
         "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, \
          capacity: {capacity}"
@@ -95,6 +98,27 @@ pub(crate) enum Rejection {
         "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
     )]
     NodePorts,
+    /// It wants another node.
+    #[error("Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")]
+    NodeAffinity,
+    /// The node is tainted, and it does not tolerate that.
+    #[error("Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate")]
+    TaintToleration,
+    /// It sets a parameter of the kernel that it must not.
+    #[error("forbidden sysctl: {0}")]
+    Sysctl(String),
+    /// Its label names another operating system.
+    #[error("Failed to admit pod as the `kubernetes.io/os` label doesn't match node label")]
+    OsLabel,
+    /// It is for another operating system.
+    #[error("Failed to admit pod as the OS field doesn't match node OS")]
+    Os,
+    /// Its containers must be in no groups but its own, which the runtime cannot do.
+    #[error("SupplementalGroupsPolicy=Strict is not supported in this node")]
+    StrictGroups,
+    /// It has a profile that nothing enforces.
+    #[error("Cannot enforce AppArmor: {0}")]
+    AppArmor(String),
     /// It asks for something that the node cannot do.
     #[error("{0}")]
     Unsupported(String),
@@ -110,23 +134,55 @@ impl Rejection {
             Self::OutOfPods { .. } => "OutOfpods".into(),
             Self::OutOf { resource, .. } => format!("OutOf{resource}").into(),
             Self::NodePorts => "NodePorts".into(),
+            Self::NodeAffinity => "NodeAffinity".into(),
+            Self::TaintToleration => "TaintToleration".into(),
+            Self::Sysctl(_) => "SysctlForbidden".into(),
+            Self::OsLabel => "PodOSSelectorNodeLabelDoesNotMatch".into(),
+            Self::Os => "PodOSNotSupported".into(),
+            Self::StrictGroups => "SupplementalGroupsPolicyNotSupported".into(),
+            Self::AppArmor(_) => "AppArmor".into(),
             Self::Unsupported(_) => "UnexpectedAdmissionError".into(),
             Self::Evicted(_) => crate::eviction::REASON.into(),
         }
+    }
+
+    /// Whether it follows from what others have or what the Node says, which may not be so any more.
+    pub(crate) fn may_be_late(&self) -> bool {
+        matches!(
+            self,
+            Self::OutOfPods { .. }
+                | Self::OutOf { .. }
+                | Self::NodePorts
+                | Self::NodeAffinity
+                | Self::TaintToleration
+        )
     }
 }
 
 /// Gives out Pod addresses.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<Ledger>);
+pub(crate) struct Addresses {
+    ledger: Mutex<Ledger>,
+    /// What Nodes say that decides whom they are given to.
+    pub(crate) standings: Standings,
+}
 
 /// What each Pod has that has not ended.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// By the name of the node, and then by uid.
-    nodes: HashMap<Arc<str>, HashMap<Arc<str>, Held>>,
+    /// By the name of the node.
+    nodes: HashMap<Arc<str>, Occupied>,
     /// The node of each uid: nobody looks through thousands of nodes for one Pod.
     places: HashMap<Arc<str>, Arc<str>>,
+}
+
+/// What Pods have of one node.
+#[derive(Debug, Default)]
+struct Occupied {
+    /// By uid.
+    pods: HashMap<Arc<str>, Held>,
+    /// What all of them ask for together.
+    asked: Resources,
 }
 
 /// What a Pod has of its node.
@@ -135,8 +191,11 @@ struct Held {
     /// None if it says something that is no address.
     address: Option<Ipv4Addr>,
     ports: Vec<HostPort>,
-    /// What it asks for, where a node says that it has more than it has.
-    asked: Option<Resources>,
+    asked: Resources,
+    /// Which spec says so.
+    generation: Option<i64>,
+    /// No server knows it.
+    is_static: bool,
 }
 
 /// A node that has room for Pods.
@@ -148,8 +207,52 @@ pub(crate) struct Room<'a> {
     pub(crate) block: Block,
     /// How many there can be.
     pub(crate) capacity: u32,
-    /// What it has of what it lies about.
-    pub(crate) limits: Option<&'a Resources>,
+    /// What it says of itself.
+    pub(crate) standing: &'a Standing,
+}
+
+impl Held {
+    fn of(pod: &Pod, address: Option<Ipv4Addr>) -> Self {
+        let PodRequests { asked, ports, .. } = PodRequests::of(pod);
+        let generation = pod.metadata.generation;
+        Self { address, ports, asked, generation, is_static: is_static(pod) }
+    }
+}
+
+impl Occupied {
+    fn insert(&mut self, uid: Arc<str>, held: Held) {
+        self.asked.add(&held.asked);
+        if let Some(before) = self.pods.insert(uid, held) {
+            self.asked.subtract(&before.asked);
+        }
+    }
+
+    fn remove(&mut self, uid: &str) {
+        if let Some(held) = self.pods.remove(uid) {
+            self.asked.subtract(&held.asked);
+        }
+    }
+
+    /// Whether a Pod can be beside those that are there, in the order in which a kubelet asks.
+    fn check(&self, pod: &Pod, held: &Held, room: Room<'_>) -> Result<(), Rejection> {
+        let used = self.pods.len();
+        // Others would have to go for those that the system needs.
+        if !is_critical(pod) {
+            if !u32::try_from(used).is_ok_and(|used| used < room.capacity) {
+                return Err(Rejection::OutOfPods { used, capacity: room.capacity });
+            }
+            room.standing.limits.check(&held.asked, &self.asked)?;
+        }
+        room.standing.is_wanted(pod)?;
+        let taken = |port: &HostPort| {
+            let mut ports = self.pods.values().flat_map(|other| &other.ports);
+            ports.any(|other| port.conflicts(other))
+        };
+        if held.ports.iter().any(taken) {
+            return Err(Rejection::NodePorts);
+        }
+        room.standing.is_tolerated(pod)
+    }
 }
 
 impl Ledger {
@@ -160,63 +263,96 @@ impl Ledger {
         };
         let uid: Arc<str> = uid.into();
         let before = self.places.insert(Arc::clone(&uid), Arc::clone(&node));
-        if let Some(before) = before.filter(|before| *before != node) {
-            self.nodes.get_mut(&before).and_then(|pods| pods.remove(&uid));
+        if let Some(before) = before.filter(|before| *before != node)
+            && let Some(before) = self.nodes.get_mut(&before)
+        {
+            before.remove(&uid);
         }
         self.nodes.entry(node).or_default().insert(uid, held);
     }
 
     fn remove(&mut self, uid: &str) {
-        if let Some(node) = self.places.remove(uid) {
-            self.nodes.get_mut(&node).and_then(|pods| pods.remove(uid));
+        if let Some(node) = self.places.remove(uid)
+            && let Some(occupied) = self.nodes.get_mut(&node)
+        {
+            occupied.remove(uid);
         }
+    }
+
+    fn held(&self, node: &str, uid: &str) -> Option<&Held> {
+        self.nodes.get(node)?.pods.get(uid)
     }
 }
 
 impl Addresses {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address that a Pod was given on this node.
+    pub(crate) fn given(&self, pod: &Pod, node: &str) -> Option<Ipv4Addr> {
+        self.ledger().held(node, uid_of(pod))?.address
     }
 
     /// An address for a Pod that has none yet: the lowest that none of the Pods has that run on
     /// the node.
     pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<Ipv4Addr, Rejection> {
+        let wanted = Held::of(pod, None);
         let mut ledger = self.ledger();
-        let nobody = HashMap::new();
-        let here = ledger.nodes.get(room.node).unwrap_or(&nobody);
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        if let Some(address) = here.get(uid).and_then(|held| held.address) {
+        if let Some(address) = ledger.held(room.node, uid_of(pod)).and_then(|held| held.address) {
             return Ok(address);
         }
-        let taken: HashSet<Ipv4Addr> = here.values().filter_map(|held| held.address).collect();
-        let has_room = u32::try_from(here.len()).is_ok_and(|used| used < room.capacity);
+        let nobody = Occupied::default();
+        let here = ledger.nodes.get(room.node).unwrap_or(&nobody);
+        here.check(pod, &wanted, room)?;
+        let taken: HashSet<Ipv4Addr> = here.pods.values().filter_map(|held| held.address).collect();
         let free = room.block.hosts().find(|address| !taken.contains(address));
-        let full = Rejection::OutOfPods { used: here.len(), capacity: room.capacity };
-        let address = free.filter(|_| has_room).ok_or(full)?;
-        let ports = HostPort::all_of(pod);
-        let mut used_ports = here.values().flat_map(|held| &held.ports);
-        if used_ports.any(|used| ports.iter().any(|port| port.conflicts(used))) {
-            return Err(Rejection::NodePorts);
-        }
-        let asked = room.limits.map(|_| PodRequests::of(pod).asked);
-        if let Some((limits, asked)) = room.limits.zip(asked.as_ref()) {
-            check_limits(limits, asked, here.values().filter_map(|held| held.asked.as_ref()))?;
-        }
-        ledger.insert(room.node, uid, Held { address: Some(address), ports, asked });
+        let full = Rejection::OutOfPods { used: here.pods.len(), capacity: room.capacity };
+        let address = free.ok_or(full)?;
+        ledger.insert(room.node, uid_of(pod), Held { address: Some(address), ..wanted });
         Ok(address)
     }
 
-    /// Takes in what a Pod says that runs on this node, and what it asks for if the node lies.
-    pub(crate) fn observe(&self, pod: &Pod, node: &str, lies: bool) {
+    /// Takes in what a Pod says that runs on this node.
+    pub(crate) fn observe(&self, pod: &Pod, node: &str) {
         let Some(address) = address_of(pod) else { return };
-        let asked = lies.then(|| PodRequests::of(pod).asked);
-        let held = Held { address: fourth(address), ports: HostPort::all_of(pod), asked };
-        self.ledger().insert(node, pod.metadata.uid.as_deref().unwrap_or_default(), held);
+        let address = fourth(address);
+        let same =
+            |held: &Held| held.address == address && held.generation == pod.metadata.generation;
+        // Nearly always nothing of this has changed.
+        if !self.ledger().held(node, uid_of(pod)).is_some_and(same) {
+            self.ledger().insert(node, uid_of(pod), Held::of(pod, address));
+        }
     }
 
     /// Takes back what a Pod had that has ended or is gone.
     pub(crate) fn release(&self, uid: &str) {
         self.ledger().remove(uid);
+    }
+
+    /// The Pods of a node that the server must know, by uid.
+    pub(crate) fn heard_of(&self, node: &str) -> Vec<Arc<str>> {
+        let ledger = self.ledger();
+        let pods = ledger.nodes.get(node).into_iter().flat_map(|here| &here.pods);
+        pods.filter(|(_, held)| !held.is_static).map(|(uid, _)| Arc::clone(uid)).collect()
+    }
+
+    /// Takes back what those have of a node that were heard of before and are not among the Pods that
+    /// are there, and takes in what these ask for by now.
+    pub(crate) fn correct(&self, node: &str, before: &[Arc<str>], there: &[Pod]) {
+        let running: HashMap<&str, &Pod> =
+            there.iter().filter(|pod| !has_ended(pod)).map(|pod| (uid_of(pod), pod)).collect();
+        let mut ledger = self.ledger();
+        for uid in before {
+            match (running.get(&**uid), ledger.held(node, uid)) {
+                (Some(pod), Some(held)) => {
+                    let address = held.address;
+                    ledger.insert(node, uid, Held::of(pod, address));
+                }
+                (None, Some(_)) => ledger.remove(uid),
+                (_, None) => {}
+            }
+        }
     }
 }
 
@@ -238,15 +374,29 @@ pub(crate) fn check_limits<'a>(
     Ok(())
 }
 
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn uid_of(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
 fn address_of(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.pod_ip.as_deref().filter(|address| !address.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::LazyLock;
+
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
     use serde_json::json;
 
     use super::*;
+    use crate::admission::Limits;
 
     fn pod(uid: &str, address: Option<&str>) -> Pod {
         let pod = json!({"metadata": {"uid": uid}, "status": {"podIP": address}});
@@ -255,8 +405,9 @@ mod tests {
 
     /// The room on a node for so many Pods.
     fn room(index: u32, capacity: u32) -> Room<'static> {
+        static STANDING: LazyLock<Standing> = LazyLock::new(Standing::default);
         let node = ["node-0", "node-1", "node-2"][index as usize];
-        Room { node, block: Block::of_node(index, capacity), capacity, limits: None }
+        Room { node, block: Block::of_node(index, capacity), capacity, standing: &STANDING }
     }
 
     #[test]
@@ -274,7 +425,7 @@ mod tests {
     #[test]
     fn pods_get_the_lowest_free_address_and_keep_it_until_they_are_gone() {
         let addresses = Addresses::default();
-        addresses.observe(&pod("old", Some("10.244.0.1")), "node-0", false);
+        addresses.observe(&pod("old", Some("10.244.0.1")), "node-0");
         let of = |uid| addresses.reserve(&pod(uid, None), room(0, 110)).unwrap().to_string();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
@@ -290,12 +441,13 @@ mod tests {
             addresses.reserve(&pod(uid, None), room(node, 110)).unwrap();
         }
         // A Pod is on one node; whoever says otherwise last is right.
-        addresses.observe(&pod("c", Some("10.244.1.9")), "node-1", false);
+        addresses.observe(&pod("c", Some("10.244.1.9")), "node-1");
         for uid in ["a", "b", "c", "c", "unknown"] {
             addresses.release(uid);
         }
         let ledger = addresses.ledger();
-        assert!(ledger.places.is_empty() && ledger.nodes.values().all(HashMap::is_empty));
+        let is_empty = |here: &Occupied| here.pods.is_empty() && here.asked.is_empty();
+        assert!(ledger.places.is_empty() && ledger.nodes.values().all(is_empty));
     }
 
     #[test]
@@ -312,9 +464,9 @@ mod tests {
     fn a_node_runs_no_more_pods_than_it_can() {
         let addresses = Addresses::default();
         let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 3));
-        addresses.observe(&pod("old", Some("172.18.0.2")), "node-0", false); // in the node's own network
+        addresses.observe(&pod("old", Some("172.18.0.2")), "node-0"); // in the node's own network
         reserve(0, "a").unwrap();
-        addresses.observe(&pod("a", Some("10.244.0.1")), "node-0", false); // it counts once
+        addresses.observe(&pod("a", Some("10.244.0.1")), "node-0"); // it counts once
         reserve(1, "elsewhere").unwrap();
         reserve(0, "b").unwrap();
         let full = reserve(0, "c").unwrap_err();
@@ -322,22 +474,27 @@ mod tests {
         assert!(reserve(0, "b").is_ok(), "it has its place already");
     }
 
+    fn asking(uid: &str, cpu: &str) -> Pod {
+        let resources = json!({"requests": {"cpu": cpu, "memory": "1Mi", "example.com/a": "1"}});
+        let containers = json!([{"name": "c", "resources": resources}]);
+        let metadata = json!({"uid": uid, "generation": 1});
+        let pod = json!({"metadata": metadata, "spec": {"containers": containers}});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn standing(amounts: &[(&str, &str)]) -> Standing {
+        let amount =
+            |(name, amount): &(&str, &str)| ((*name).to_owned(), Quantity((*amount).to_owned()));
+        let amounts: BTreeMap<_, _> = amounts.iter().map(amount).collect();
+        Standing::with(Limits::of(&amounts))
+    }
+
     #[test]
-    fn a_node_that_lies_refuses_what_it_has_not() {
-        let amount = k8s_openapi::apimachinery::pkg::api::resource::Quantity("2".to_owned());
-        let amounts = [("cpu".to_owned(), amount)].into();
-        let limits = Resources::of(Some(&amounts));
-        let asking = |uid: &str, cpu: &str| -> Pod {
-            let resources = json!({"requests": {"cpu": cpu, "memory": "1Ti"}});
-            let containers = json!([{"name": "c", "resources": resources}]);
-            let pod = json!({"metadata": {"uid": uid}, "spec": {"containers": containers}});
-            serde_json::from_value(pod).unwrap()
-        };
+    fn a_node_refuses_what_it_has_not_beside_others() {
+        let standing = standing(&[("cpu", "2"), ("memory", "1Gi")]);
+        let room = Room { standing: &standing, ..room(0, 110) };
         let addresses = Addresses::default();
-        let reserve = |uid: &str, cpu: &str| {
-            let room = Room { limits: Some(&limits), ..room(0, 110) };
-            addresses.reserve(&asking(uid, cpu), room)
-        };
+        let reserve = |uid: &str, cpu: &str| addresses.reserve(&asking(uid, cpu), room);
         reserve("a", "1500m").unwrap();
         let refused = reserve("b", "1").unwrap_err();
         assert_eq!(refused.reason(), "OutOfcpu");
@@ -345,8 +502,52 @@ mod tests {
                        capacity: 2000";
         assert_eq!(refused.to_string(), message);
         reserve("c", "500m").unwrap();
+        reserve("c", "5").unwrap(); // it was taken
         addresses.release("a");
         reserve("b", "1").unwrap();
+        // Those that the system needs are not asked.
+        let mut critical = asking("d", "64");
+        critical.spec.as_mut().unwrap().priority = Some(2_000_000_000);
+        addresses.reserve(&critical, room).unwrap();
+    }
+
+    #[test]
+    fn what_a_node_names_is_counted_and_what_it_does_not_name_is_not() {
+        let addresses = Addresses::default();
+        let reserve = |uid: &str, amounts: &[(&str, &str)]| {
+            let standing = standing(amounts);
+            addresses.reserve(&asking(uid, "1"), Room { standing: &standing, ..room(0, 110) })
+        };
+        let common = [("cpu", "8"), ("memory", "1Gi")];
+        reserve("a", &common).unwrap();
+        let none = [common[0], common[1], ("example.com/a", "0")];
+        let refused = reserve("b", &none).unwrap_err();
+        assert_eq!(refused.reason(), "OutOfexample.com/a");
+        let refused = reserve("b", &common[..1]).unwrap_err();
+        assert_eq!(refused.reason(), "OutOfmemory");
+    }
+
+    #[test]
+    fn what_is_over_without_having_been_heard_of_is_given_back() {
+        let standing = standing(&[("cpu", "4"), ("memory", "1Gi")]);
+        let room = Room { standing: &standing, ..room(0, 110) };
+        let addresses = Addresses::default();
+        let mut file = asking("static", "1");
+        file.metadata.annotations =
+            Some([("kubernetes.io/config.source".to_owned(), "file".to_owned())].into());
+        addresses.reserve(&file, room).unwrap();
+        for uid in ["gone", "ended", "smaller"] {
+            addresses.reserve(&asking(uid, "1"), room).unwrap();
+        }
+        addresses.reserve(&asking("new", "1"), room).unwrap_err();
+        let before = addresses.heard_of("node-0");
+        assert_eq!(before.len(), 3);
+        let mut ended = asking("ended", "1");
+        ended.status.get_or_insert_default().phase = Some("Failed".into());
+        addresses.correct("node-0", &before, &[ended, asking("smaller", "500m")]);
+        let asked = addresses.ledger().nodes["node-0"].asked.milli_cpu();
+        assert_eq!(asked, 1500);
+        addresses.reserve(&asking("new", "1"), room).unwrap();
     }
 
     #[test]
@@ -362,7 +563,7 @@ mod tests {
             serde_json::from_value::<Pod>(pod).unwrap()
         };
         let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 110));
-        addresses.observe(&pod("old", Some("10.244.1.1")), "node-1", false);
+        addresses.observe(&pod("old", Some("10.244.1.1")), "node-1");
         assert_eq!(reserve(1, "a"), Err(Rejection::NodePorts), "it is in use");
         assert!(reserve(0, "a").is_ok());
         assert_eq!(reserve(0, "b"), Err(Rejection::NodePorts), "it was given a moment ago");

@@ -18,6 +18,7 @@
 //! and `logs` how those of containers are rotated.
 
 mod addresses;
+mod admission;
 mod families;
 mod outages;
 mod registration;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use steersman::Manager;
 use steersman::events::EventForm;
 use steersman::manager::Group;
@@ -226,7 +226,9 @@ impl ConnectedNode {
         let (_, unscripted) = watch::channel(());
         let signals = Signals { scripts: unscripted, outages };
         let workers = pods::workers(machines, runtime.clone(), signals);
-        let manager = manager.cache::<Pod>(|cache| cache.fields(bound)).with(workers.controller);
+        let own = format!("metadata.name={}", machine.name);
+        let manager = manager.cache::<Pod>(|cache| cache.fields(bound));
+        let manager = manager.cache::<Node>(|cache| cache.fields(own)).with(workers.controller);
         let kept = runtime.clone();
         let mut static_pods =
             workers.static_pods.of(machine, recorder, move |uids| kept.keep(uids));

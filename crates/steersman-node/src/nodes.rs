@@ -21,7 +21,7 @@ use crate::script::Scripts;
 ///
 /// They are named `node-0`, `node-1` and so on, unless the prefix is changed. Each reads and writes
 /// as its kubelet would, `system:node:node-0` in the group `system:nodes`, which the manager's
-/// clients must be allowed to impersonate; all of them share one cache of Pods.
+/// clients must be allowed to impersonate; all of them share one cache of Pods and one of Nodes.
 #[derive(Clone, Debug)]
 pub struct SimulatedNodes {
     /// How many nodes.

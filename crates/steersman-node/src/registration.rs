@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    ContainerImage, Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+    ContainerImage, Node, NodeAddress, NodeCondition, NodeFeatures, NodeSpec, NodeStatus,
+    NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -12,6 +13,7 @@ use steersman_scheduler::framework::Resources;
 use tokio::sync::watch;
 
 use crate::addresses::{Block, node_address};
+use crate::admission::Kernel;
 use crate::families::IpFamilies;
 use crate::groups::Shape;
 
@@ -20,6 +22,8 @@ pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
 /// What not every kubelet can do, and these can.
 pub(crate) const FEATURES: [&str; 2] =
     ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
+/// On a Node to whose machine a controller attaches volumes.
+const ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 /// Type, status, reason and message of what a healthy kubelet reports.
 const CONDITIONS: [(&str, &str, &str, &str); 4] = [
     (
@@ -143,11 +147,29 @@ impl Machine {
     }
 
     /// What it has of what it says that it has something else of.
-    pub(crate) fn limits(&self) -> Option<Resources> {
+    pub(crate) fn real_amounts(&self) -> impl Iterator<Item = (String, Quantity)> {
         let real = self.capacity.iter().filter(|(name, _)| self.shape.claims.contains_key(*name));
-        let real: BTreeMap<_, _> =
-            real.map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
-        (!real.is_empty()).then(|| Resources::of(Some(&real)))
+        real.map(|(name, amount)| (name.clone(), Quantity(amount.clone())))
+    }
+
+    /// Whether it is a machine only in name.
+    fn is_simulated(&self) -> bool {
+        matches!(self.network, Network::Simulated { .. })
+    }
+
+    /// The version of its kernel; none if it has none, and then it can do what any can.
+    pub(crate) fn kernel(&self) -> Option<Kernel> {
+        let mut numbers = self.system.kernel_version.split('.').map(|part| {
+            let end = part.find(|char: char| !char.is_ascii_digit()).unwrap_or(part.len());
+            part[..end].parse().unwrap_or_default()
+        });
+        let version = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        (!self.is_simulated()).then_some(version)
+    }
+
+    /// Whether its containers are in no groups but those that their Pod names, if it asks for that.
+    pub(crate) fn has_strict_groups(&self) -> bool {
+        self.is_simulated()
     }
 
     /// What Pods can have of it, whatever it says that it has.
@@ -182,10 +204,14 @@ impl Machine {
             }
             Network::OfRuntime => NodeSpec::default(),
         };
+        // Whoever attaches volumes to machines is told whose business that is.
+        let annotations = (!self.is_simulated())
+            .then(|| [(ATTACHES.to_owned(), "true".to_owned())].into_iter().collect());
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 labels: Some(labels),
+                annotations,
                 ..ObjectMeta::default()
             },
             spec: Some(spec),
@@ -210,6 +236,8 @@ impl Machine {
         }
         status.node_info = Some(self.system.clone());
         status.declared_features = Some(self.features.clone());
+        status.features =
+            Some(NodeFeatures { supplemental_groups_policy: Some(self.has_strict_groups()) });
         let health = self.health.as_ref().map(|health| health.borrow().clone());
         if let Some(health) = &health {
             status.images = Some(health.images.clone());
@@ -315,6 +343,23 @@ mod tests {
         assert_eq!(status.declared_features.unwrap(), FEATURES);
         let ready = status.conditions.unwrap().into_iter().find(|c| c.type_ == "Ready").unwrap();
         assert_eq!(ready.status, "True");
+    }
+
+    #[test]
+    fn a_real_machine_says_who_attaches_volumes_and_what_its_runtime_cannot_do() {
+        let now = time("2030-01-01T12:00:00Z");
+        let simulated = machine().node(&now);
+        assert_eq!(simulated.metadata.annotations, None);
+        assert!(machine().has_strict_groups() && machine().kernel().is_none());
+        let mut real = Machine { network: Network::OfRuntime, ..machine() };
+        real.system.kernel_version = "6.1.0-18-cloud-amd64".into();
+        let node = real.node(&now);
+        let annotations = node.metadata.annotations.unwrap();
+        let key = "volumes.kubernetes.io/controller-managed-attach-detach";
+        assert_eq!(annotations[key], "true");
+        let features = node.status.unwrap().features.unwrap();
+        assert_eq!(features.supplemental_groups_policy, Some(false));
+        assert_eq!(real.kernel(), Some((6, 1)));
     }
 
     #[test]

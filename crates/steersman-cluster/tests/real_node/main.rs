@@ -15,5 +15,6 @@ mod lying;
 mod machine;
 mod resizing;
 mod restarts;
+mod starts;
 mod static_pods;
 mod workloads;

@@ -226,3 +226,36 @@ async fn a_fork_goes_on_with_the_pods_and_their_rules(cluster: Cluster) -> Resul
     assert_eq!(phase(&get(&fork, "work").await?), "Running");
     Ok(())
 }
+
+#[steersman::test]
+async fn a_container_of_another_image_is_started_again(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&once("web", "nginx:1")).await?;
+    cluster.eventually("web", is_ready).await?;
+    let mut web = get(&cluster, "web").await?;
+    web.spec.as_mut().unwrap().containers[0].image = Some("nginx:2".into());
+    cluster.client().update(&web).await?;
+    let again = |pod: &Pod| is_ready(pod) && main_of(pod).is_some_and(|it| it.restart_count == 1);
+    cluster.eventually("web", again).await?;
+    let web = get(&cluster, "web").await?;
+    assert_eq!(main_of(&web).unwrap().image, "nginx:2");
+    let last = main_of(&web).unwrap().last_state.as_ref().unwrap().terminated.as_ref().unwrap();
+    assert_eq!(last.exit_code, 0);
+    let note = "kubelet Normal Killing: Container main definition changed, will be restarted";
+    assert!(told(&cluster, "Pod").await?.iter().any(|line| line == note));
+    Ok(())
+}
+
+#[steersman::test]
+async fn that_the_time_of_a_pod_is_up_is_told_before_it_has_ended(cluster: Cluster) -> Result<()> {
+    cluster.pods().named("web").terminate_after(20 * SECOND);
+    cluster.client().create(&pod("web", &json!({"activeDeadlineSeconds": 30}))).await?;
+    cluster.eventually("web", is_ready).await?;
+    cluster.advance(35 * SECOND).await;
+    assert_eq!(phase(&get(&cluster, "web").await?), "Running");
+    let message = "Pod was active on the node longer than the specified deadline";
+    let line = format!("kubelet Normal DeadlineExceeded: {message}");
+    assert!(told(&cluster, "Pod").await?.contains(&line));
+    cluster.advance(20 * SECOND).await;
+    assert_eq!(phase(&get(&cluster, "web").await?), "Failed");
+    Ok(())
+}

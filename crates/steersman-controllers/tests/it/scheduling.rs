@@ -74,6 +74,65 @@ async fn of_pods_bound_beyond_what_a_node_can_run_the_last_fail(cluster: Cluster
     .map(drop)
 }
 
+/// How a Pod failed: reason and message.
+async fn failed(cluster: &Cluster, name: &str) -> Result<(String, String)> {
+    let failed = |pod: &Pod| {
+        pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Failed"))
+    };
+    cluster.eventually(name, failed).await?;
+    let status = cluster.client().get::<Pod>(name).await?.and_then(|pod| pod.status);
+    let status = status.unwrap_or_default();
+    Ok((status.reason.unwrap_or_default(), status.message.unwrap_or_default()))
+}
+
+// Otherwise who does not tolerate a taint would be gone before anybody could read why.
+#[steersman::test(nodes = 1, which = "*,-taint-eviction-controller".parse().unwrap())]
+async fn what_was_bound_past_the_scheduler_is_refused_as_a_kubelet_does(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.eventually("node-0", |_: &Node| true).await?;
+    let here = |mut pod: Pod| {
+        pod.spec.as_mut().unwrap().node_name = Some("node-0".into());
+        pod
+    };
+    cluster.client().create(&here(asking("fits", "7"))).await?;
+    cluster.eventually("fits", is_ready).await?;
+    let sysctls = json!({"sysctls": [{"name": "kernel.msgmax", "value": "1000"}]});
+    for (pod, reason, message) in [
+        (
+            asking("large", "2"),
+            "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 2000, used: 7000, capacity: 8000",
+        ),
+        (
+            pod("picky", &json!({"nodeSelector": {"x": "y"}})),
+            "NodeAffinity",
+            "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+        ),
+        (
+            pod("unsafe", &json!({"securityContext": sysctls})),
+            "SysctlForbidden",
+            "forbidden sysctl: \"kernel.msgmax\" not allowlisted",
+        ),
+    ] {
+        cluster.client().create(&here(pod.clone())).await?;
+        let (said, why) = failed(&cluster, pod.metadata.name.as_deref().unwrap()).await?;
+        assert_eq!((said.as_str(), why), (reason, format!("Pod was rejected: {message}")));
+    }
+    // What is taken stays, whatever its Node says later; what comes then does not.
+    let taints = json!([{"key": "broken", "effect": "NoExecute"}]);
+    let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+    cluster.client().patch::<Node, _>("node-0", &patch).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    cluster.client().create(&here(pod("late", &json!({})))).await?;
+    let (reason, message) = failed(&cluster, "late").await?;
+    assert_eq!(reason, "TaintToleration");
+    let said = "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the pod \
+                didn't tolerate";
+    assert_eq!(message, said);
+    cluster.eventually("fits", is_ready).await
+}
+
 #[steersman::test]
 async fn a_pod_that_waits_for_room_gets_it_when_another_goes(cluster: Cluster) -> Result<()> {
     for name in ["a", "b", "c"] {

@@ -23,9 +23,7 @@ mod tests;
 mod threshold;
 mod usage;
 
-pub(crate) use admission::admits;
-#[cfg(test)]
-use admission::is_critical;
+pub(crate) use admission::{admits, is_critical};
 pub(crate) use choice::{Choice, Eviction, choose};
 pub(crate) use limits::over_their_limits;
 pub(crate) use pressure::{Observation, Observations, Pressure, satisfied};

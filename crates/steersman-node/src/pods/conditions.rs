@@ -24,8 +24,7 @@ impl Said {
 }
 
 /// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
-/// others first, then what is said of a resize, its own, and then that of the scheduler. One whose
-/// status stays keeps its time. `connected` if what containers share is there.
+/// others first, then what is said of a resize, and its own. One whose status stays keeps its time. `connected` if what containers share is there.
 pub(super) fn conditions(
     pod: &Pod,
     status: &PodStatus,
@@ -45,16 +44,14 @@ pub(super) fn conditions(
         ("Initialized", initialized(spec, status)),
         ("Ready", ready(spec, status, &containers_ready)),
         ("ContainersReady", containers_ready),
+        // Not all have a scheduler that says so.
+        ("PodScheduled", Said::yes()),
     ];
     let old = status.conditions.clone().unwrap_or_default();
     let is_own =
         |type_: &str| own.iter().any(|(own, _)| *own == type_) || resize::is_own_condition(type_);
     let resizing = if ended { Vec::new() } else { resize::conditions(sizes, &old, now) };
-    let (scheduled, others): (Vec<_>, Vec<_>) = old
-        .iter()
-        .filter(|condition| !is_own(&condition.type_))
-        .cloned()
-        .partition(|condition| condition.type_ == "PodScheduled");
+    let others = old.iter().filter(|condition| !is_own(&condition.type_)).cloned();
     let own = own.iter().map(|(type_, said)| {
         let holds = if said.holds { "True" } else { "False" };
         let same = old.iter().find(|old| old.type_ == *type_ && old.status == holds);
@@ -69,7 +66,7 @@ pub(super) fn conditions(
             ..PodCondition::default()
         }
     });
-    others.into_iter().chain(resizing).chain(own).chain(scheduled).collect()
+    others.chain(resizing).chain(own).collect()
 }
 
 fn is_terminal(status: &PodStatus) -> bool {

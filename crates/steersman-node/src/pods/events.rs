@@ -39,25 +39,7 @@ impl<'a> Teller<'a> {
 
     /// Tells of a container that was started.
     pub(super) fn started(&self, name: &str, pulled: Option<Pulled>) {
-        self.about(name, |container| {
-            let image = container.image;
-            let pulled = match pulled {
-                Some(Pulled { took, waited, bytes }) => format!(
-                    "Successfully pulled image {image:?} in {took:.3?} ({:.3?} including waiting). \
-                     Image size: {bytes} bytes.",
-                    took + waited
-                ),
-                None => format!(
-                    "Container image {image:?} already present on machine and can be accessed by \
-                     the pod"
-                ),
-            };
-            [
-                NewEvent::normal("Pulled").action("Pulling").note(pulled),
-                NewEvent::normal("Created").action("Creating").note("Container created"),
-                NewEvent::normal("Started").action("Starting").note("Container started"),
-            ]
-        });
+        self.about(name, |container| [container.pulled(pulled), created(), started()]);
     }
 
     /// Tells that the image of a container is being pulled.
@@ -68,9 +50,10 @@ impl<'a> Teller<'a> {
         });
     }
 
-    /// Tells why a container could not be started.
-    pub(super) fn not_started(&self, name: &str, why: &StartError) {
+    /// Tells why a container could not be started, after what went well of it.
+    pub(super) fn not_started(&self, name: &str, why: &StartError, pulled: Option<Pulled>) {
         let failed = |action: &str| NewEvent::warning("Failed").action(action);
+        let error = |action: &str| failed(action).note(format!("Error: {why}"));
         match why {
             StartError::ImagePull { image, why } => self.about(name, |_| {
                 [
@@ -95,16 +78,15 @@ impl<'a> Teller<'a> {
                 self.recorder.event(self.pod, event.note(why.to_string()));
             }
             StartError::Config(_) | StartError::Create(_) => {
-                let note = format!("Error: {why}");
-                self.about(name, |_| [failed("Creating").note(note)]);
+                self.about(name, |container| [container.pulled(pulled), error("Creating")]);
             }
-            StartError::Run(_) => {
-                let note = format!("Error: {why}");
-                self.about(name, |_| [failed("Starting").note(note)]);
-            }
-            StartError::PostStart => self.about(name, |_| {
-                let event = NewEvent::warning("FailedPostStartHook").action("Starting");
-                [event.note(why.to_string())]
+            StartError::Run(_) => self
+                .about(name, |container| [container.pulled(pulled), created(), error("Starting")]),
+            StartError::PostStart(_) => self.about(name, |container| {
+                let hook = NewEvent::warning("FailedPostStartHook").action("Starting");
+                let hook = hook.note(why.to_string());
+                let killing = killing("FailedPostStartHook");
+                [container.pulled(pulled), created(), started(), hook, killing]
             }),
         }
     }
@@ -155,12 +137,12 @@ impl<'a> Teller<'a> {
 
     /// Tells that a container is stopped, and why.
     pub(super) fn killing(&self, name: &str, why: &str) {
-        self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(why)]);
+        self.about(name, |_| [killing(why)]);
     }
 
-    /// Tells why a Pod was ended, unless somebody asked for it, or was told when it was decided.
-    pub(super) fn ended(&self, end: &End) {
-        if let (End::DeadlineExceeded, Some((reason, message))) = (end, end.why()) {
+    /// Tells that the time of a Pod is up, before it is ended for that.
+    pub(super) fn overdue(&self) {
+        if let Some((reason, message)) = End::DeadlineExceeded.why() {
             let event = NewEvent::normal(reason).action("Stopping").note(message);
             self.recorder.event(self.pod, event);
         }
@@ -241,6 +223,36 @@ impl<'a> Teller<'a> {
         });
         lists.into_iter().flatten().flatten().flatten()
     }
+}
+
+impl Named<'_> {
+    /// That its image is there.
+    fn pulled(&self, pulled: Option<Pulled>) -> NewEvent {
+        let image = self.image;
+        let note = match pulled {
+            Some(Pulled { took, waited, bytes }) => format!(
+                "Successfully pulled image {image:?} in {took:.3?} ({:.3?} including waiting). \
+                 Image size: {bytes} bytes.",
+                took + waited
+            ),
+            None => format!(
+                "Container image {image:?} already present on machine and can be accessed by the pod"
+            ),
+        };
+        NewEvent::normal("Pulled").action("Pulling").note(note)
+    }
+}
+
+fn created() -> NewEvent {
+    NewEvent::normal("Created").action("Creating").note("Container created")
+}
+
+fn started() -> NewEvent {
+    NewEvent::normal("Started").action("Starting").note("Container started")
+}
+
+fn killing(why: &str) -> NewEvent {
+    NewEvent::normal("Killing").action("Stopping").note(why)
 }
 
 /// The resources of a Pod as Events show them.

@@ -24,9 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt};
-use k8s_openapi::api::core::v1::Pod;
-use steersman::controller::source::Source;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use steersman::controller::source::{Source, Watch};
 use steersman::events::EventForm;
+use steersman::handler::Requests;
 use steersman::informer::Event;
 use steersman::workqueue::ExponentialBackoff;
 use steersman::{Controller, ObjectKey};
@@ -98,7 +99,7 @@ fn build<R: ContainerRuntime>(
     let bound = Arc::clone(&worker.machines);
     let changes = worker.runtime.changes();
     let room = worker.allocations.woken();
-    let following = worker.clone();
+    let (following, standing) = (worker.clone(), worker.clone());
     let known = Known::default();
     let (woken, returned) = (Arc::clone(&known), Arc::clone(&known));
     let works = move |node: &str| ours.contains_key(node) && outages.since(node).is_none();
@@ -121,6 +122,13 @@ fn build<R: ContainerRuntime>(
             {
                 following.follow(&pod, node);
                 known.insert(event.object().key().clone());
+            }
+        })
+        // It concerns those that come to a node from then on, and nobody who is there.
+        .watches_with(Watch::<Node>::of(), move |event: &Event<Node>, _: &mut Requests| {
+            let machine = standing.machines.get(&*event.object().key().name);
+            if let Some((machine, node)) = machine.zip(event.object().object()) {
+                standing.addresses.standings.take_in(&node, machine);
             }
         })
         .source(Source::stream(all_when(scripts, woken)).named("scripts"))

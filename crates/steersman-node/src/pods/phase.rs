@@ -33,6 +33,10 @@ fn runs(status: &ContainerStatus) -> bool {
     status.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
+fn waits(status: &ContainerStatus) -> bool {
+    status.state.as_ref().is_some_and(|state| state.waiting.is_some())
+}
+
 /// The phase of a Pod whose containers have these statuses. `terminal` if nothing is started again.
 pub(super) fn phase(spec: &PodSpec, status: &PodStatus, terminal: bool) -> &'static str {
     let counts = count(spec, status);
@@ -80,7 +84,9 @@ fn count(spec: &PodSpec, status: &PodStatus) -> Counts {
             None => counts.waiting += 1,
             Some(code) => {
                 counts.stopped += 1;
-                counts.stopped_for_good += usize::from(!restarts(container, spec, code));
+                // What is started again whatever its policy waits for that.
+                let over = !restarts(container, spec, code) && !status.is_some_and(waits);
+                counts.stopped_for_good += usize::from(over);
                 counts.succeeded += usize::from(code == 0);
             }
         }

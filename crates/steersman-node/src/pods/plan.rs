@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
 
-use super::backoff::{Trouble, Troubles};
+use super::backoff::{Definition, Trouble, Troubles};
 use super::resize::{Sizes, changes};
 use crate::duration::go;
 use crate::probes::ContainerProbes;
@@ -19,8 +19,9 @@ use crate::runtime::{Change, Container, Observation, Start, StartError, State};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
-/// For how long it is said that a pull failed, before it is said that the next is waited for.
-const PULL_SHOWN: SignedDuration = SignedDuration::from_secs(1);
+/// For how long it is said that a pull or a start failed, before it is said that the next is waited
+/// for.
+const FAILURE_SHOWN: SignedDuration = SignedDuration::from_secs(1);
 
 /// What is known of a Pod.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,9 @@ pub(super) struct Observed {
     /// By the runtime.
     pub(super) now: Observation,
     pub(super) troubles: Troubles,
+    /// Which containers were stopped only to be started as they now are, with how many of their name
+    /// were started before them.
+    pub(super) replaced: HashMap<String, i32>,
     /// What its containers have of its node.
     pub(super) sizes: Sizes,
 }
@@ -46,8 +50,20 @@ pub(super) enum Action {
         /// What people are told.
         message: String,
     },
+    /// Stops what is no longer as its Pod says, to start it as it now is.
+    Replace {
+        name: String,
+        /// How many of its name were started before it.
+        attempt: i32,
+        /// What people are told.
+        message: String,
+    },
     /// Stops what runs in a sandbox that is gone.
-    Leave(Vec<String>),
+    Leave {
+        names: Vec<String>,
+        /// Whether they are started again in another.
+        again: bool,
+    },
     /// Stops what is started again with other resources.
     StopToResize {
         name: String,
@@ -101,10 +117,6 @@ impl Observed {
         };
         self.now.containers.iter().filter_map(until).min()
     }
-
-    fn trouble(&self, name: &str) -> Trouble {
-        self.troubles.get(name).cloned().unwrap_or_default()
-    }
 }
 
 /// Decides what happens to a Pod that is neither being deleted nor has ended, and whose spec says what
@@ -116,6 +128,7 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     if planning.leaves() {
         return plan;
     }
+    planning.replace_changed();
     planning.kill_broken();
     planning.resize();
     planning.run_added();
@@ -161,8 +174,8 @@ impl Planning<'_> {
                 Some((_, State::Running { started, .. })) if companion && (begun || *started) => {}
                 Some((_, State::Running { .. })) => return Initialization::Pending,
                 Some((_, State::Exited { code: 0, .. })) if !companion => {}
-                Some((found, State::Exited { .. })) if self.is_resized(found) => {
-                    self.start_resized(found);
+                Some((found, State::Exited { .. })) if self.is_replaced(found) => {
+                    self.start_replaced(found);
                     if !begun {
                         return Initialization::Pending;
                     }
@@ -185,8 +198,8 @@ impl Planning<'_> {
         for container in &self.spec.containers {
             match self.observed.of(&container.name).map(|found| (found, &found.state)) {
                 None => self.start(&container.name, container.image.as_deref()),
-                Some((found, State::Exited { .. })) if self.is_resized(found) => {
-                    self.start_resized(found);
+                Some((found, State::Exited { .. })) if self.is_replaced(found) => {
+                    self.start_replaced(found);
                 }
                 Some((found, State::Exited { code, finished, .. }))
                     if restarts(container, self.spec, *code) =>
@@ -206,7 +219,7 @@ impl Planning<'_> {
         self.spec.containers.iter().all(|container| {
             self.observed.of(&container.name).is_some_and(|found| match found.state {
                 State::Exited { code, .. } => {
-                    !restarts(container, self.spec, code) && !self.is_resized(found)
+                    !restarts(container, self.spec, code) && !self.is_replaced(found)
                 }
                 State::Running { .. } => false,
             })
@@ -221,9 +234,51 @@ impl Planning<'_> {
             left.iter().filter(|one| matches!(one.state, State::Running { stopping: false, .. }));
         let names: Vec<String> = untold.map(|one| one.name.clone()).collect();
         if !names.is_empty() {
-            self.plan.actions.push(Action::Leave(names));
+            let again = self.begins_anew();
+            self.plan.actions.push(Action::Leave { names, again });
         }
         !left.is_empty()
+    }
+
+    /// Whether there is anything to be started in another sandbox.
+    fn begins_anew(&self) -> bool {
+        let policy = self.spec.restart_policy.as_deref();
+        let is_done = |container: &Spec| {
+            let own = container.restart_policy.as_deref().or(policy);
+            let found = self.observed.of(&container.name);
+            own == Some("OnFailure")
+                && found.is_some_and(|it| matches!(it.state, State::Exited { code: 0, .. }))
+        };
+        policy != Some("Never") && !self.spec.containers.iter().all(is_done)
+    }
+
+    /// What is no longer as the Pod says is stopped, and started as it now is.
+    fn replace_changed(&mut self) {
+        let init = self.spec.init_containers.iter().flatten();
+        let companions = init.filter(|container| accompanies(container));
+        let all = companions
+            .map(|it| (it, true))
+            .chain(self.spec.containers.iter().map(|it| (it, false)));
+        for (container, init) in all {
+            let name = &container.name;
+            let Some(found) = self.observed.of(name).filter(|it| is_changed(it, container)) else {
+                continue;
+            };
+            let State::Running { started, stopping: false, .. } = found.state else { continue };
+            let message = match init {
+                true if !started => continue, // its probe is waited for
+                true => format!("Init container {name} definition changed"),
+                false => format!("Container {name} definition changed, will be restarted"),
+            };
+            let (name, attempt) = (name.clone(), found.attempt);
+            self.plan.actions.push(Action::Replace { name, attempt, message });
+        }
+    }
+
+    /// Whether a container is about to be stopped because it is no longer as the Pod says.
+    fn is_being_replaced(&self, name: &str) -> bool {
+        let mut actions = self.plan.actions.iter();
+        actions.any(|action| matches!(action, Action::Replace { name: it, .. } if it == name))
     }
 
     /// What a probe says is broken is stopped, and started again as what ends by itself.
@@ -236,6 +291,9 @@ impl Planning<'_> {
             let State::Running { stopping: false, .. } = found.state else { continue };
             let Some(kind) = found.failed_probe else { continue };
             let name = &found.name;
+            if self.is_being_replaced(name) {
+                continue;
+            }
             let again =
                 spec_of(name).is_some_and(|container| restarts(container, self.spec, KILLED));
             let message = ContainerProbes::killing(name, kind, again);
@@ -245,8 +303,12 @@ impl Planning<'_> {
 
     /// What runs with something else than it was given gets that, if need be by starting it again.
     fn resize(&mut self) {
-        let changes = changes(self.pod, &self.observed.now, &self.observed.sizes);
+        let mut changes = changes(self.pod, &self.observed.now, &self.observed.sizes);
+        changes.updates.retain(|change| !self.is_being_replaced(&change.name));
         for name in changes.restarts {
+            if self.is_being_replaced(&name) {
+                continue;
+            }
             let attempt = self.observed.of(&name).map_or(0, |found| found.attempt);
             self.plan.actions.push(Action::StopToResize { name, attempt });
         }
@@ -259,17 +321,22 @@ impl Planning<'_> {
         }
     }
 
-    /// Whether what has ended was stopped only to have other resources.
+    /// Whether what has ended was stopped only to be started as it now is.
+    fn is_replaced(&self, ended: &Container) -> bool {
+        self.is_resized(ended) || self.observed.replaced.get(&ended.name) == Some(&ended.attempt)
+    }
+
+    /// The same for what was to have other resources.
     fn is_resized(&self, ended: &Container) -> bool {
         self.observed.sizes.restarts(&ended.name, ended.attempt)
     }
 
-    /// Starts it with them, whatever its restart policy, and not later for it. Its Pod as a whole has
-    /// them before.
-    fn start_resized(&mut self, ended: &Container) {
+    /// Starts it again, whatever its restart policy, and not later for it. Its Pod as a whole has its
+    /// resources before.
+    fn start_replaced(&mut self, ended: &Container) {
         let before = self.plan.actions.len();
         self.start(&ended.name, Some(image_of(self.spec, &ended.name)));
-        if self.plan.actions.len() > before {
+        if self.plan.actions.len() > before && self.is_resized(ended) {
             self.plan.actions.insert(before, Action::Resize(Vec::new()));
         }
         let (reason, restarts) = ("ContainerCreating", ended.attempt);
@@ -307,11 +374,18 @@ impl Planning<'_> {
 
     fn restart(&mut self, ended: &Container, finished: Timestamp) {
         let name = &ended.name;
-        if let Some(last) =
-            self.observed.trouble(name).restart.filter(|it| !it.is_forgotten(finished))
+        let trouble = self.trouble(name);
+        if let Some(last) = trouble.restart.filter(|it| !it.is_forgotten(finished))
             && let Ok(again) = finished.checked_add(last.delay)
             && self.now < again
         {
+            if let Some((since, why)) = trouble.failed_run
+                && let Some(reason) = why.reason()
+                && let Ok(shown) = since.max(finished).checked_add(FAILURE_SHOWN)
+                && self.now < shown
+            {
+                return self.wait(name, reason, why.details(), shown.min(again));
+            }
             let back_off = go(last.delay.unsigned_abs());
             let pod = described(self.pod);
             let message =
@@ -326,17 +400,24 @@ impl Planning<'_> {
         }
     }
 
+    /// What is known of a container as it now is.
+    fn trouble(&self, name: &str) -> Trouble {
+        let known = self.observed.troubles.get(name);
+        let same = known.filter(|it| it.of == Definition::of(self.spec, name));
+        same.cloned().unwrap_or_default()
+    }
+
     /// Whether a start is under way, or failed lately.
     fn waits_for_start(&mut self, name: &str, image: &str) -> bool {
         if self.observed.now.starting.iter().any(|starting| starting == name) {
             return true;
         }
-        let Some((last, why)) = self.observed.trouble(name).start else { return false };
+        let Some((last, why)) = self.trouble(name).start else { return false };
         let Ok(again) = last.since.checked_add(last.delay) else { return false };
         if last.is_forgotten(self.now) || again <= self.now {
             return false;
         }
-        let shown = last.since.checked_add(PULL_SHOWN).unwrap_or(again);
+        let shown = last.since.checked_add(FAILURE_SHOWN).unwrap_or(again);
         match (why.reason(), &why) {
             (Some(reason), StartError::ImagePull { .. }) if self.now < shown => {
                 self.wait(name, reason, why.to_string(), shown);
@@ -363,6 +444,11 @@ impl Planning<'_> {
     }
 }
 
+/// Whether a container was made of another image than its Pod now asks for.
+fn is_changed(found: &Container, spec: &Spec) -> bool {
+    found.asked.as_deref().is_some_and(|asked| asked != spec.image.as_deref().unwrap_or_default())
+}
+
 fn image_of<'a>(spec: &'a PodSpec, name: &str) -> &'a str {
     let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
     let found = all.find(|container| container.name == name);
@@ -375,3 +461,6 @@ pub(super) fn described(pod: &Pod) -> String {
     let meta = &pod.metadata;
     format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,16 +8,16 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Preconditions};
 use steersman::{Client, Context, Error, Next, Reconciler, Result, clock};
 
-use super::backoff::Memory;
+use super::backoff::{Memory, Whose};
 use super::events::Teller;
 use super::plan::{Action, Observed, Plan, plan};
 use super::removal::{Removal, removal};
 use super::resize::Allocations;
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
-use crate::addresses::{Addresses, Rejection, Room};
+use crate::addresses::{Addresses, Rejection};
 use crate::registration::{Machine, Network};
-use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, State};
+use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, State};
 
 /// When to look again at what should have ended, if nobody tells before.
 const STILL_RUNS: Duration = Duration::from_secs(1);
@@ -69,9 +69,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
             self.allocations.forget(uid_of(pod));
             self.allocations.make_room(Some(node));
         } else {
-            let machine = self.machines.get(node);
-            let lies = machine.is_some_and(|machine| !machine.shape.claims.is_empty());
-            self.addresses.observe(pod, node, lies);
+            if pod.metadata.deletion_timestamp.is_some() {
+                self.runtime.ends(uid_of(pod));
+            }
+            self.addresses.observe(pod, node);
         }
     }
 
@@ -89,7 +90,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if let Some(why) = self.runtime.evicted(pod) {
             return self.end(pod, &End::Evicted(why), &teller, ctx).await;
         }
-        let given = match self.admit(pod, machine) {
+        let given = match self.admit(pod, machine, ctx.live()).await? {
             Ok(addresses) => addresses,
             Err(rejection) => {
                 teller.rejected(&rejection);
@@ -105,6 +106,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
         self.allocate(pod, machine, &teller, ctx)?;
         let allocated = self.allocations.of(pod).allocated;
         let given_pod = allocated.applied(pod);
+        if self.runtime.takes_time() && !status::has_started(pod) {
+            let observed = self.observe(&given_pod, now).await?;
+            let around = surroundings(pod, machine, &observed, given);
+            report(pod, status::running(pod, &around, &observed, &Plan::default(), now), ctx);
+            return Ok(Next::Settled); // what is written wakes this again
+        }
         let (mut observed, plan) = self.settle(&given_pod, &teller, ctx.live(), now).await?;
         self.progress(&given_pod, &mut observed, &teller);
         self.allocations.forget_told(pod, &machine.name);
@@ -154,7 +161,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observed> {
         let seen = self.runtime.observe(pod, now).await?;
         let sizes = self.allocations.of(pod);
-        Ok(Observed { now: seen, troubles: self.memory.of(uid_of(pod)), sizes })
+        let uid = uid_of(pod);
+        let (troubles, replaced) = (self.memory.of(uid), self.memory.replaced_of(uid));
+        Ok(Observed { now: seen, troubles, replaced, sizes })
     }
 
     async fn act(
@@ -168,8 +177,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
         match action {
             Action::Start(start) => self.start(start, pod, teller, client, now).await.map(drop),
             Action::Restart(start, finished) => {
-                if self.start(start, pod, teller, client, now).await? {
-                    self.memory.restarted(uid_of(pod), &start.name, *finished, now);
+                if self.start(start, pod, teller, client, now).await?
+                    && let Some(whose) = whose(pod, &start.name)
+                {
+                    self.memory.restarted(whose, *finished, now);
                 }
                 Ok(())
             }
@@ -177,13 +188,20 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
             }
-            Action::Leave(names) => {
-                teller.leaving();
+            Action::Leave { names, again } => {
+                if *again {
+                    teller.leaving();
+                }
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
             }
             Action::Kill { name, message } => {
                 teller.killing(name, message);
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+            }
+            Action::Replace { name, attempt, message } => {
+                teller.killing(name, message);
+                self.memory.replaced(uid_of(pod), name, *attempt);
                 self.runtime.stop(pod, std::slice::from_ref(name), now).await
             }
             Action::StopToResize { name, attempt } => {
@@ -224,43 +242,47 @@ impl<R: ContainerRuntime> PodWorker<R> {
             Outcome::Waiting => Ok(false),
             Outcome::NotPulled(why) => {
                 teller.pulling(name);
-                teller.not_started(name, &why);
-                self.memory.not_started(uid, name, why, now);
+                teller.not_started(name, &why, None);
+                if let Some(whose) = whose(pod, name) {
+                    self.memory.not_started(whose, why, now);
+                }
                 Ok(false)
             }
-            Outcome::Failed(why) => {
-                teller.not_started(name, &why);
-                // What was made and ended is seen, and waits as what ends by itself.
-                if is_failed_run(&why) {
-                    self.memory.started(uid, name);
-                    return Ok(true);
+            Outcome::Failed { why, pulled } => {
+                teller.not_started(name, &why, pulled);
+                let made = why.is_failed_run();
+                match whose(pod, name) {
+                    // What was made and ended is seen, and waits as what ends by itself.
+                    Some(whose) if made => self.memory.failed_run(whose, why, now),
+                    Some(whose) => self.memory.not_started(whose, why, now),
+                    None => {}
                 }
-                self.memory.not_started(uid, name, why, now);
-                Ok(false)
+                Ok(made)
             }
         }
     }
 
-    /// The addresses that the node gives a Pod, if it has room for it: none if the runtime does, its
-    /// own if the Pod uses the node's network.
-    pub(super) fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
+    /// The addresses that the node gives a Pod, if it takes it: none if the runtime does, its own if
+    /// the Pod uses the node's network.
+    pub(super) async fn admit(
+        &self,
+        pod: &Pod,
+        machine: &Machine,
+        client: &Client,
+    ) -> Result<Result<Vec<String>, Rejection>> {
         if let Some(rejection) = self.runtime.refuses(pod) {
-            return Err(rejection);
+            return Ok(Err(rejection));
         }
         let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
-            return Ok(known.iter().map(|address| address.ip.clone()).collect());
+            return Ok(Ok(known.iter().map(|address| address.ip.clone()).collect()));
         }
-        let (node, capacity) = (machine.name.as_str(), machine.max_pods());
-        let limits = machine.limits();
-        let limits = limits.as_ref();
-        let room = Room { node, block: machine.pod_addresses(), capacity, limits };
-        let reserved = self.addresses.reserve(pod, room)?;
-        Ok(match machine.network {
+        let reserved = self.addresses.admit(pod, machine, client).await?;
+        Ok(reserved.map(|reserved| match machine.network {
             _ if on_host(pod) => machine.addresses.clone(),
             Network::Simulated { families, .. } => families.of(reserved),
             Network::OfRuntime => Vec::new(),
-        })
+        }))
     }
 
     /// Stops what runs of a Pod, and says when it has ended. In which order, the runtime sees to.
@@ -272,10 +294,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
         ctx: &Context<Pod>,
     ) -> Result<Next> {
         let now = clock::now();
-        let observed = self.stop(pod, teller, now).await?;
-        if !observed.any_runs() {
-            teller.ended(end);
+        if *end == End::DeadlineExceeded && self.memory.overdue(uid_of(pod)) {
+            teller.overdue();
         }
+        let observed = self.stop(pod, teller, now).await?;
         report(pod, status::ending(pod, &observed, end, now), ctx);
         let until = observed.until().filter(|_| observed.any_runs());
         // What is written when all have ended wakes this again.
@@ -358,14 +380,14 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
 fn is_made(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Started { .. } => true,
-        Outcome::Failed(why) => is_failed_run(why),
+        Outcome::Failed { why, .. } => why.is_failed_run(),
         Outcome::Pulling | Outcome::Waiting | Outcome::NotPulled(_) => false,
     }
 }
 
-/// Whether a container was made, and ended at once.
-fn is_failed_run(why: &StartError) -> bool {
-    matches!(why, StartError::Run(_) | StartError::PostStart)
+/// The container of this name, to remember something of.
+fn whose<'a>(pod: &'a Pod, name: &'a str) -> Option<Whose<'a>> {
+    Some(Whose { uid: uid_of(pod), spec: pod.spec.as_ref()?, name })
 }
 
 /// What a Pod finds itself in, that was given these addresses unless its sandbox has others.

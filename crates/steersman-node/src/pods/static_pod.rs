@@ -134,6 +134,7 @@ impl<R: ContainerRuntime> Running<R> {
             self.read();
             for (uid, (_, end)) in &self.tasks {
                 if !self.wanted.contains_key(uid) {
+                    self.around.worker.runtime.ends(uid);
                     end.send_replace(true);
                 }
             }
@@ -202,7 +203,7 @@ impl<R: ContainerRuntime> Live<R> {
             worker.runtime.wind_down(&self.pod).await?;
             return self.show().await;
         }
-        let given = match worker.admit(&self.pod, machine) {
+        let given = match worker.admit(&self.pod, machine, &self.client).await? {
             Ok(given) => given,
             Err(rejection) => {
                 self.teller().rejected(&rejection);

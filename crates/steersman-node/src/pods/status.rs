@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     Container as Spec, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
-    ResourceRequirements,
+    ResourceRequirements, VolumeMount, VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -17,6 +17,9 @@ use crate::addresses::Rejection;
 use crate::eviction::REASON;
 use crate::restart_policy::accompanies;
 use crate::runtime::{Container, Evicted, Sandbox, State};
+
+/// How much the containers of a Pod can say together of how they ended, in bytes.
+const LAST_WORDS_MAX: usize = 12 * 1024;
 
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
@@ -96,7 +99,12 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
     status.start_time.get_or_insert_with(|| time(now));
     status.observed_generation = pod.metadata.generation;
     let Some(spec) = &pod.spec else { return status };
-    let reporting = Reporting { observed, plan, creating: creating(spec, observed) };
+    let reporting = Reporting {
+        observed,
+        plan,
+        creating: creating(spec, observed),
+        words_max: LAST_WORDS_MAX / count(spec).max(1),
+    };
     let main = spec.containers.iter().map(|container| reporting.of(container));
     status.container_statuses = Some(main.collect());
     let init = spec.init_containers.iter().flatten().map(|container| {
@@ -112,11 +120,12 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
     let added = added.map(|container| ContainerStatus {
         ready: false,
         started: None,
-        ..reporting.of_named(
-            &container.name,
-            container.image.as_deref(),
-            container.resources.as_ref(),
-        )
+        ..reporting.of_named(&Named {
+            name: &container.name,
+            image: container.image.as_deref(),
+            resources: container.resources.as_ref(),
+            mounts: container.volume_mounts.as_deref().unwrap_or_default(),
+        })
     });
     status.ephemeral_container_statuses = not_empty(added.collect());
     let whole = &observed.sizes.allocated.whole;
@@ -173,6 +182,22 @@ struct Reporting<'a> {
     plan: &'a Plan,
     /// Why those wait that were not started yet.
     creating: &'static str,
+    /// How much each of them can say of how it ended, in bytes.
+    words_max: usize,
+}
+
+/// A container as its Pod has it, whichever list it is in.
+struct Named<'a> {
+    name: &'a str,
+    image: Option<&'a str>,
+    resources: Option<&'a ResourceRequirements>,
+    mounts: &'a [VolumeMount],
+}
+
+/// How many containers a Pod has.
+fn count(spec: &PodSpec) -> usize {
+    let init = spec.init_containers.as_ref().map_or(0, Vec::len);
+    spec.containers.len() + init + spec.ephemeral_containers.as_ref().map_or(0, Vec::len)
 }
 
 /// Why containers wait for which it is too early.
@@ -184,19 +209,22 @@ fn creating(spec: &PodSpec, observed: &Observed) -> &'static str {
 
 impl Reporting<'_> {
     fn of(&self, spec: &Spec) -> ContainerStatus {
-        self.of_named(&spec.name, spec.image.as_deref(), spec.resources.as_ref())
+        self.of_named(&Named {
+            name: &spec.name,
+            image: spec.image.as_deref(),
+            resources: spec.resources.as_ref(),
+            mounts: spec.volume_mounts.as_deref().unwrap_or_default(),
+        })
     }
 
-    fn of_named(
-        &self,
-        name: &str,
-        image: Option<&str>,
-        wanted: Option<&ResourceRequirements>,
-    ) -> ContainerStatus {
+    fn of_named(&self, spec: &Named<'_>) -> ContainerStatus {
+        let name = spec.name;
+        let mounts = || spec.mounts.iter().map(mounted).collect();
         let base = ContainerStatus {
             name: name.to_owned(),
-            image: image.unwrap_or_default().to_owned(),
+            image: spec.image.unwrap_or_default().to_owned(),
             started: Some(false),
+            volume_mounts: (!spec.mounts.is_empty()).then(mounts),
             // The server says so of what nothing is said of: leaving it out would be a change.
             last_state: Some(ContainerState::default()),
             ..ContainerStatus::default()
@@ -213,16 +241,21 @@ impl Reporting<'_> {
         };
         // Of what does not run this is what it would have.
         let sizes = &self.observed.sizes;
-        let allocated = sizes.allocated.containers.get(name).or(wanted);
+        let allocated = sizes.allocated.containers.get(name).or(spec.resources);
         let allocated = allocated.cloned().unwrap_or_default();
         let actuated = sizes.of_run(name, found.attempt).filter(|_| found.runs()).cloned();
         let base = ContainerStatus {
             allocated_resources: allocated.requests.clone().filter(|list| !list.is_empty()),
             resources: Some(actuated.unwrap_or(allocated)),
+            image: found.image.clone(),
             image_id: found.image_id.clone(),
             container_id: Some(found.id.clone()),
             restart_count: found.attempt,
-            last_state: found.last.as_deref().and_then(terminated).or(base.last_state),
+            last_state: found
+                .last
+                .as_deref()
+                .and_then(|last| self.terminated(last))
+                .or(base.last_state),
             ..base
         };
         match (&found.state, waiting) {
@@ -232,34 +265,50 @@ impl Reporting<'_> {
                 let started = Some(*started);
                 ContainerStatus { ready: *ready, started, state: Some(state), ..base }
             }
-            (State::Exited { .. }, None) => ContainerStatus { state: terminated(found), ..base },
+            (State::Exited { .. }, None) => {
+                ContainerStatus { state: self.terminated(found), ..base }
+            }
             (State::Exited { .. }, Some(waiting)) => ContainerStatus {
                 state: Some(waits(waiting)),
-                last_state: terminated(found),
+                last_state: self.terminated(found),
                 ..base
             },
         }
+    }
+
+    fn terminated(&self, container: &Container) -> Option<ContainerState> {
+        let State::Exited { finished, code, reason, message } = &container.state else {
+            return None;
+        };
+        let heard =
+            |message: &String| message[..message.floor_char_boundary(self.words_max)].to_owned();
+        let terminated = ContainerStateTerminated {
+            exit_code: *code,
+            reason: Some(reason.clone()),
+            message: message.as_ref().map(heard),
+            started_at: Some(time(container.started)),
+            finished_at: Some(time(*finished)),
+            container_id: Some(container.id.clone()),
+            ..ContainerStateTerminated::default()
+        };
+        Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() })
+    }
+}
+
+/// How a volume is mounted. What is mounted below one that is only read can be written: nobody who
+/// wants that otherwise is started.
+fn mounted(mount: &VolumeMount) -> VolumeMountStatus {
+    VolumeMountStatus {
+        name: mount.name.clone(),
+        mount_path: mount.mount_path.clone(),
+        read_only: mount.read_only.filter(|only| *only),
+        recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
+        ..VolumeMountStatus::default()
     }
 }
 
 fn waits(waiting: ContainerStateWaiting) -> ContainerState {
     ContainerState { waiting: Some(waiting), ..ContainerState::default() }
-}
-
-fn terminated(container: &Container) -> Option<ContainerState> {
-    let State::Exited { finished, code, reason, message } = &container.state else {
-        return None;
-    };
-    let terminated = ContainerStateTerminated {
-        exit_code: *code,
-        reason: Some(reason.clone()),
-        message: message.clone(),
-        started_at: Some(time(container.started)),
-        finished_at: Some(time(*finished)),
-        container_id: Some(container.id.clone()),
-        ..ContainerStateTerminated::default()
-    };
-    Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() })
 }
 
 fn exit_code(status: &ContainerStatus) -> Option<i32> {
@@ -292,4 +341,72 @@ fn not_empty(statuses: Vec<ContainerStatus>) -> Option<Vec<ContainerStatus>> {
 /// A moment as objects carry it, to the second.
 fn time(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pods::tests::{
+        all_run, at, condition, exited, named, pod, running_pod, seen, status,
+    };
+
+    #[test]
+    fn a_container_says_what_is_mounted_into_it() {
+        let mut pod = pod();
+        let mounts = json!([
+            {"name": "data", "mountPath": "/data"},
+            {"name": "token", "mountPath": "/token", "readOnly": true},
+            {"name": "host", "mountPath": "/host", "readOnly": true, "recursiveReadOnly": "IfPossible"},
+        ]);
+        let main = &mut pod.spec.as_mut().unwrap().containers[0];
+        main.volume_mounts = serde_json::from_value(mounts).unwrap();
+        let disabled = |name: &str| {
+            let path = format!("/{name}");
+            json!({"name": name, "mountPath": path, "readOnly": true, "recursiveReadOnly": "Disabled"})
+        };
+        let data = json!({"name": "data", "mountPath": "/data"});
+        let expected = json!([data, disabled("token"), disabled("host")]);
+        for observed in [seen([]), all_run()] {
+            let status = status(&pod, &observed, 0);
+            let main = named(&status.container_statuses, "main");
+            assert_eq!(serde_json::to_value(&main.volume_mounts).unwrap(), expected);
+            assert_eq!(named(&status.init_container_statuses, "proxy").volume_mounts, None);
+        }
+    }
+
+    #[test]
+    fn containers_have_twelve_kibibytes_for_their_last_words_together() {
+        let said = |text: String| {
+            let mut main = exited("main", 1, 5);
+            let State::Exited { message, .. } = &mut main.state else { unreachable!() };
+            *message = Some(text);
+            let last = Some(Box::new(main.clone()));
+            let status = status(&pod(), &seen([Container { last, ..main }]), 5);
+            let main = named(&status.container_statuses, "main");
+            let states = [main.state.as_ref(), main.last_state.as_ref()];
+            states.map(|state| state.unwrap().terminated.as_ref().unwrap().message.clone().unwrap())
+        };
+        // The Pod has three.
+        assert_eq!(said("x".repeat(5000)).map(|text| text.len()), [4096; 2]);
+        assert_eq!(said(format!("x{}", "é".repeat(2048))).map(|text| text.len()), [4095; 2]);
+        assert_eq!(said("why".into()), ["why"; 2].map(str::to_owned));
+    }
+
+    #[test]
+    fn a_pod_that_no_scheduler_has_placed_is_said_to_be() {
+        let mut pod = pod();
+        pod.status = None;
+        pod.metadata.generation = Some(7);
+        let first = status(&pod, &all_run(), 3);
+        let scheduled = condition(&first, "PodScheduled");
+        assert_eq!((scheduled.status.as_str(), scheduled.observed_generation), ("True", Some(7)));
+        assert_eq!(scheduled.last_transition_time, Some(time(at(3))));
+        pod.status = Some(first.clone());
+        assert_eq!(status(&pod, &all_run(), 9), first, "looking again changes nothing");
+        let again = ending(&running_pod(), &all_run(), &End::Told, at(5));
+        let all = again.conditions.iter().flatten();
+        assert_eq!(all.filter(|one| one.type_ == "PodScheduled").count(), 1);
+    }
 }

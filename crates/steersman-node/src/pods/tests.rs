@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::backoff::{Backoff, Memory};
+use super::backoff::{Backoff, Memory, Whose};
 use super::plan::{Action, Observed, Plan, plan};
 use super::removal::{Removal, removal};
 use super::status::{
@@ -16,7 +16,7 @@ use crate::duration::go;
 use crate::probes::Kind;
 use crate::runtime::{Container, Evicted, Observation, Sandbox, Start, StartError, State};
 
-fn pod() -> Pod {
+pub(super) fn pod() -> Pod {
     let pod = json!({
         "metadata": {"namespace": "default", "name": "web", "uid": "u1", "generation": 3},
         "spec": {
@@ -36,7 +36,7 @@ fn pod() -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-fn with(mut pod: Pod, policy: &str) -> Pod {
+pub(super) fn with(mut pod: Pod, policy: &str) -> Pod {
     pod.spec.as_mut().unwrap().restart_policy = Some(policy.into());
     pod
 }
@@ -47,7 +47,7 @@ pub(super) fn at(seconds: i64) -> Timestamp {
     noon + SignedDuration::from_secs(seconds)
 }
 
-fn time(seconds: i64) -> Time {
+pub(super) fn time(seconds: i64) -> Time {
     Time(at(seconds))
 }
 
@@ -55,7 +55,9 @@ pub(super) fn container(name: &str, attempt: i32, state: State) -> Container {
     Container {
         name: name.into(),
         id: format!("simulated://u1/{name}"),
+        image: "image".into(),
         image_id: "simulated://image".into(),
+        asked: None,
         attempt,
         started: at(0),
         state,
@@ -69,20 +71,20 @@ pub(super) fn runs(name: &str) -> Container {
     container(name, 0, State::Running { started: true, ready: true, stopping: false, until: None })
 }
 
-fn exited(name: &str, code: i32, seconds: i64) -> Container {
+pub(super) fn exited(name: &str, code: i32, seconds: i64) -> Container {
     let reason = if code == 0 { "Completed" } else { "Error" };
     let finished = at(seconds);
     container(name, 0, State::Exited { finished, code, reason: reason.into(), message: None })
 }
 
-fn seen(containers: impl IntoIterator<Item = Container>) -> Observed {
+pub(super) fn seen(containers: impl IntoIterator<Item = Container>) -> Observed {
     let containers = containers.into_iter().collect();
     let sandbox = Sandbox::Ready(Vec::new());
     Observed { now: Observation { containers, sandbox, starting: vec![] }, ..Observed::default() }
 }
 
 /// What is seen of a Pod that runs as it should.
-fn all_run() -> Observed {
+pub(super) fn all_run() -> Observed {
     seen([exited("setup", 0, 0), runs("proxy"), runs("main")])
 }
 
@@ -90,13 +92,13 @@ fn starts(name: &str) -> Vec<Action> {
     vec![Action::Start(Start { name: name.into(), attempt: 0 })]
 }
 
-fn status(pod: &Pod, observed: &Observed, seconds: i64) -> PodStatus {
+pub(super) fn status(pod: &Pod, observed: &Observed, seconds: i64) -> PodStatus {
     let (pod_addresses, host_addresses) = (vec!["10.244.0.1".into()], vec!["172.18.0.2".into()]);
     let around = Surroundings { pod_addresses, host_addresses };
     reported(pod, &around, observed, &plan(pod, observed, at(seconds)), at(seconds))
 }
 
-fn condition<'a>(status: &'a PodStatus, type_: &str) -> &'a PodCondition {
+pub(super) fn condition<'a>(status: &'a PodStatus, type_: &str) -> &'a PodCondition {
     status.conditions.iter().flatten().find(|condition| condition.type_ == type_).unwrap()
 }
 
@@ -106,7 +108,15 @@ fn said(status: &PodStatus, type_: &str) -> (String, String, String) {
     (condition.status.clone(), text(&condition.reason), text(&condition.message))
 }
 
-fn named<'a>(statuses: &'a Option<Vec<ContainerStatus>>, name: &str) -> &'a ContainerStatus {
+/// The main container of a Pod.
+pub(super) fn main_of(pod: &Pod) -> Whose<'_> {
+    Whose { uid: "u1", spec: pod.spec.as_ref().unwrap(), name: "main" }
+}
+
+pub(super) fn named<'a>(
+    statuses: &'a Option<Vec<ContainerStatus>>,
+    name: &str,
+) -> &'a ContainerStatus {
     statuses.iter().flatten().find(|status| status.name == name).unwrap()
 }
 
@@ -232,11 +242,11 @@ fn an_init_container_that_fails_for_good_fails_the_pod() {
 
 #[test]
 fn what_keeps_failing_is_started_again_ever_later() {
-    let memory = Memory::default();
+    let (pod, memory) = (pod(), Memory::default());
     let mut delays = Vec::new();
     let mut now = 0;
     for _ in 0..7 {
-        memory.restarted("u1", "main", at(now), at(now));
+        memory.restarted(main_of(&pod), at(now), at(now));
         let last = memory.of("u1")["main"].restart.clone().unwrap();
         delays.push(go(last.delay.unsigned_abs()));
         now += last.delay.as_secs();
@@ -254,7 +264,7 @@ fn a_container_that_waits_for_its_restart_says_so() {
     let mut pod = with(pod(), "Always");
     pod.spec.as_mut().unwrap().init_containers = None;
     let memory = Memory::default();
-    memory.restarted("u1", "main", at(0), at(0));
+    memory.restarted(main_of(&pod), at(0), at(0));
     let containers = vec![Container { attempt: 1, ..exited("main", 3, 5) }];
     let observed = Observed { troubles: memory.of("u1"), ..seen(containers) };
     let planned = plan(&pod, &observed, at(6));
@@ -277,7 +287,7 @@ fn a_container_that_ended_in_a_time_to_come_is_not_waited_for_until_then() {
     let mut pod = with(pod(), "Always");
     pod.spec.as_mut().unwrap().init_containers = None;
     let memory = Memory::default();
-    memory.restarted("u1", "main", at(0), at(0));
+    memory.restarted(main_of(&pod), at(0), at(0));
     let planned = |finished: Timestamp| {
         let mut main = exited("main", 3, 0);
         main.state = State::Exited { finished, code: 3, reason: "Error".into(), message: None };
@@ -299,7 +309,7 @@ fn an_image_that_cannot_be_pulled_is_tried_again_and_told_of() {
     pod.spec.as_mut().unwrap().init_containers = None;
     let memory = Memory::default();
     let why = StartError::ImagePull { image: "nginx:1.27".into(), why: "not found".into() };
-    memory.not_started("u1", "main", why, at(0));
+    memory.not_started(main_of(&pod), why, at(0));
     let observed = Observed { troubles: memory.of("u1"), ..seen([]) };
     let waits = |seconds: i64| {
         let status = status(&pod, &observed, seconds);
@@ -340,7 +350,7 @@ fn a_pod_that_finds_no_room_fails_and_says_why() {
 }
 
 /// A Pod that runs, with the status that it then has.
-fn running_pod() -> Pod {
+pub(super) fn running_pod() -> Pod {
     let mut pod = pod();
     pod.status = Some(status(&pod, &all_run(), 0));
     pod
@@ -483,8 +493,10 @@ fn what_runs_in_a_sandbox_that_is_gone_is_stopped_before_anything_else() {
     let outdated = |of: Container| Container { outdated: true, ..of };
     let observed = seen([exited("setup", 0, 0), outdated(runs("proxy")), outdated(runs("main"))]);
     let pod = with(pod(), "Always");
-    let leave = Action::Leave(vec!["proxy".into(), "main".into()]);
-    assert_eq!(plan(&pod, &observed, at(5)).actions, [leave]);
+    let leave = |again| Action::Leave { names: vec!["proxy".into(), "main".into()], again };
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [leave(true)]);
+    let never = with(pod.clone(), "Never");
+    assert_eq!(plan(&never, &observed, at(5)).actions, [leave(false)], "there is no other sandbox");
     let state = State::Running { started: true, ready: false, stopping: true, until: None };
     let told = seen([outdated(container("main", 0, state))]);
     assert_eq!(plan(&pod, &told, at(5)).actions, []);
@@ -496,8 +508,8 @@ fn what_could_not_be_made_is_tried_again_after_a_while() {
     pod.spec.as_mut().unwrap().init_containers = None;
     let waits = |why: StartError| {
         let memory = Memory::default();
-        memory.not_started("u1", "main", why.clone(), at(0));
-        memory.not_started("u1", "main", why, at(10));
+        memory.not_started(main_of(&pod), why.clone(), at(0));
+        memory.not_started(main_of(&pod), why, at(10));
         let observed = Observed { troubles: memory.of("u1"), ..seen([]) };
         let plan = plan(&pod, &observed, at(11));
         assert_eq!((plan.actions.len(), plan.until), (0, Some(at(20))));

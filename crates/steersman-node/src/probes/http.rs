@@ -23,6 +23,7 @@ use tokio::time;
 use tokio_rustls::TlsConnector;
 
 use super::Answer;
+use super::target::target;
 use super::tcp::{dial, joined};
 
 /// How a kubelet calls itself to those it probes.
@@ -53,9 +54,8 @@ pub(super) async fn get(
 
 fn url(action: &HTTPGetAction, host: &str, port: u16) -> String {
     let scheme = action.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
-    let path = action.path.as_deref().unwrap_or_default();
-    let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
-    format!("{scheme}://{}{slash}{path}", joined(host, port))
+    let target = target(action.path.as_deref().unwrap_or_default());
+    format!("{scheme}://{}{target}", joined(host, port))
 }
 
 /// What came in the end, or what went wrong on the way.

@@ -15,6 +15,7 @@ mod container;
 mod grpc;
 mod http;
 mod run;
+mod target;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use std::fmt::{self, Display};
 
 pub(crate) use container::ContainerProbes;
 pub(crate) use run::{Exec, ExecError, ExecOutput, Target, probe};
+pub(crate) use target::target;
 pub(crate) use worker::{Observed, Phase, Step, Verdict, Worker};
 
 /// What a probe is for.

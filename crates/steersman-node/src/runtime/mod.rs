@@ -49,8 +49,12 @@ pub(crate) struct Container {
     pub(crate) name: String,
     /// The runtime's name for it, with the runtime's own name in front.
     pub(crate) id: String,
+    /// Its image as people know it.
+    pub(crate) image: String,
     /// The runtime's name for its image.
     pub(crate) image_id: String,
+    /// The image that its Pod asked for when it was made, if that is known.
+    pub(crate) asked: Option<String>,
     /// How many of its name were started before it.
     pub(crate) attempt: i32,
     /// Since when it runs, or ran.
@@ -142,7 +146,10 @@ pub(crate) enum StartError {
     Run(String),
     /// What is done right after it has started failed.
     #[error("PostStartHook failed")]
-    PostStart,
+    PostStart(
+        /// What the hook said, which only whoever may read the Pod is told.
+        String,
+    ),
 }
 
 impl StartError {
@@ -165,8 +172,21 @@ impl StartError {
             Self::Config(_) => Some("CreateContainerConfigError"),
             Self::Create(_) => Some("CreateContainerError"),
             Self::Run(_) => Some("RunContainerError"),
-            Self::PostStart => Some("PostStartHookError"),
+            Self::PostStart(_) => Some("PostStartHookError"),
         }
+    }
+
+    /// Why the container waits, in more words.
+    pub(crate) fn details(&self) -> String {
+        match self {
+            Self::PostStart(said) => said.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the container was made, and ended at once.
+    pub(crate) fn is_failed_run(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::PostStart(_))
     }
 }
 
@@ -192,7 +212,11 @@ pub(crate) enum Outcome {
     /// The same for what it mounts.
     Waiting,
     /// It does not run.
-    Failed(StartError),
+    Failed {
+        why: StartError,
+        /// How its image was had, if it came to that and it was not there.
+        pulled: Option<Pulled>,
+    },
     /// The same, after its image was tried to be pulled at once.
     NotPulled(StartError),
 }
@@ -278,6 +302,9 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Observation>> + Send;
 
+    /// Whether a start may take so long that people are told before what it is about.
+    fn takes_time(&self) -> bool;
+
     /// Starts a container. What else is needed for it is read by the client.
     fn start(
         &self,
@@ -286,6 +313,9 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         client: &Client,
         now: Timestamp,
     ) -> impl Future<Output = Result<Outcome>> + Send;
+
+    /// Takes in that a Pod is to end: what is done right after a start is not waited for any more.
+    fn ends(&self, uid: &str);
 
     /// Tells containers of a Pod to stop, in their [order](crate::termination_order) and within the
     /// Pod's grace period. Told again, they may have less time.

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{
+    Container as InPod, ContainerStateTerminated, ContainerStatus, Pod,
+};
 use steersman::{Client, ObjectKey, Result};
 
 use super::{
@@ -24,6 +26,8 @@ use crate::termination_order::{ordered, waits_for};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
+/// How the names begin that this runtime has for things.
+const SCHEME: &str = "simulated://";
 
 pub(crate) struct Simulated {
     /// How long containers take to end when they are told to, unless their script says otherwise.
@@ -36,6 +40,8 @@ pub(crate) struct Simulated {
 /// One run of a container.
 struct Run {
     attempt: i32,
+    /// Its image, unless another agent has started it.
+    image: Option<String>,
     started: Timestamp,
     /// When it was told to stop, and how that will end.
     stop: Option<Stop>,
@@ -63,6 +69,8 @@ struct End {
 struct Spec<'a> {
     name: &'a str,
     image: &'a str,
+    /// What it is in the Pod, and whether it is a main one, unless it was added later.
+    of: Option<(&'a InPod, bool)>,
     script: Script,
     /// How long it sleeps before it stops, if it does.
     sleep: Option<Duration>,
@@ -82,30 +90,47 @@ impl Simulated {
         let added = spec.ephemeral_containers.iter().flatten().map(|container| Spec {
             name: &container.name,
             image: container.image.as_deref().unwrap_or_default(),
+            of: None,
             script: Script::default(),
             sleep: None,
         });
         init.chain(main)
             .map(|(container, main)| {
                 let image = container.image.as_deref().unwrap_or_default();
-                let scripted = Scripted { pod, name: &container.name, image, main };
-                let mut script = self.scripts.script(&scripted);
-                if !main && container.restart_policy.as_deref() != Some("Always") {
-                    script = script.or(Script::done_at_once());
-                }
+                let script = self.script(pod, container, image, main);
                 let hook = container.lifecycle.as_ref().and_then(|all| all.pre_stop.as_ref());
                 let sleep = hook.and_then(|hook| hook.sleep.as_ref());
                 let sleep = sleep.and_then(|sleep| u64::try_from(sleep.seconds).ok());
-                Spec { name: &container.name, image, script, sleep: sleep.map(Duration::from_secs) }
+                let sleep = sleep.map(Duration::from_secs);
+                let of = Some((container, main));
+                Spec { name: &container.name, image, of, script, sleep }
             })
             .chain(added)
             .collect()
     }
 
+    /// What a container of this image does.
+    fn script(&self, pod: &Pod, container: &InPod, image: &str, main: bool) -> Script {
+        let script = self.scripts.script(&Scripted { pod, name: &container.name, image, main });
+        match main || container.restart_policy.as_deref() == Some("Always") {
+            true => script,
+            false => script.or(Script::done_at_once()),
+        }
+    }
+
+    /// A container as it was when this run of it began: it goes on like that until it is stopped.
+    fn as_begun<'a>(&self, pod: &Pod, spec: Spec<'a>, run: &Run) -> Spec<'a> {
+        match (run.image.as_deref().filter(|image| *image != spec.image), spec.of) {
+            (Some(image), Some((container, main))) => {
+                Spec { script: self.script(pod, container, image, main), ..spec }
+            }
+            _ => spec,
+        }
+    }
+
     /// Starts a container.
     fn begin(&self, pod: &Pod, Start { name, attempt }: &Start, now: Timestamp) -> Outcome {
-        let specs = self.specs(pod);
-        let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+        let Some(spec) = self.specs(pod).into_iter().find(|spec| spec.name == name) else {
             return Outcome::Started { pulled: None };
         };
         if !spec.script.pullable() {
@@ -114,11 +139,13 @@ impl Simulated {
         let uid = uid_of(pod);
         let mut all = self.runs();
         let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let image = Some(spec.image.to_owned());
         let last = runs.get_mut(name).map(|run| {
-            let last = run.observed(uid, spec, now);
+            let last = run.observed(uid, &self.as_begun(pod, spec, run), now);
             Box::new(Container { last: None, ..last })
         });
-        let run = Run { attempt: *attempt, started: now, stop: None, seen: now, end: None, last };
+        let attempt = *attempt;
+        let run = Run { attempt, image, started: now, stop: None, seen: now, end: None, last };
         runs.insert(name.clone(), run);
         Outcome::Started { pulled: None }
     }
@@ -146,26 +173,35 @@ impl ContainerRuntime for Simulated {
         let uid = uid_of(pod);
         let mut all = self.runs();
         let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
-        let observed =
-            specs.iter().filter_map(|spec| Some(runs.get_mut(spec.name)?.observed(uid, spec, now)));
+        let observed = specs.into_iter().filter_map(|spec| {
+            let run = runs.get_mut(spec.name)?;
+            Some(run.observed(uid, &self.as_begun(pod, spec, run), now))
+        });
         let containers = observed.collect();
         Ok(Observation { containers, starting: Vec::new(), sandbox: Sandbox::Ready(Vec::new()) })
+    }
+
+    fn takes_time(&self) -> bool {
+        false
     }
 
     async fn start(&self, pod: &Pod, start: &Start, _: &Client, now: Timestamp) -> Result<Outcome> {
         Ok(self.begin(pod, start, now))
     }
 
+    fn ends(&self, _: &str) {} // nothing is waited for
+
     async fn stop(&self, pod: &Pod, names: &[String], now: Timestamp) -> Result<()> {
         let grace = grace_period(pod);
-        let specs = self.specs(pod);
+        let mut specs = self.specs(pod);
         let mut all = self.runs();
         let runs = all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod));
         let Some(of_pod) = &pod.spec else { return Ok(()) };
         let mut ends: HashMap<&str, Timestamp> = HashMap::new();
         for name in ordered(of_pod, names) {
-            let Some(spec) = specs.iter().find(|spec| spec.name == name) else { continue };
+            let Some(at) = specs.iter().position(|spec| spec.name == name) else { continue };
             let Some(run) = runs.get_mut(name) else { continue };
+            let spec = self.as_begun(pod, specs.swap_remove(at), run);
             let before = spec.sleep.unwrap_or_else(|| spec.script.pre_stop());
             let takes = spec.script.termination().unwrap_or(self.termination);
             let told = run.stop.as_ref().map_or(now, |stop| stop.told);
@@ -201,10 +237,14 @@ impl ContainerRuntime for Simulated {
 impl Run {
     /// The run as it is told of.
     fn observed(&mut self, uid: &str, spec: &Spec<'_>, now: Timestamp) -> Container {
+        // What another agent has started is taken for what it was to be.
+        let image = self.image.get_or_insert_with(|| spec.image.to_owned()).clone();
         Container {
             name: spec.name.to_owned(),
             id: container_id(uid, spec.name, self.attempt),
-            image_id: format!("simulated://{}", spec.image),
+            image_id: format!("{SCHEME}{image}"),
+            asked: Some(image.clone()),
+            image,
             attempt: self.attempt,
             started: self.started,
             state: self.state(&spec.script, now),
@@ -272,12 +312,13 @@ fn known(pod: &Pod) -> HashMap<String, Run> {
 
 fn known_run(container: &ContainerStatus) -> Option<Run> {
     let attempt = container.restart_count;
+    let image = container.image_id.strip_prefix(SCHEME).map(str::to_owned);
     let state = container.state.as_ref()?;
     let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
     if let Some(running) = &state.running {
         let started = running.started_at.as_ref()?.0;
         let last = last.and_then(|last| known_last(container, last)).map(Box::new);
-        return Some(Run { attempt, started, stop: None, seen: started, end: None, last });
+        return Some(Run { attempt, image, started, stop: None, seen: started, end: None, last });
     }
     let (ended, last) = match &state.terminated {
         Some(ended) => (ended, last.and_then(|last| known_last(container, last))),
@@ -287,7 +328,7 @@ fn known_run(container: &ContainerStatus) -> Option<Run> {
     let started = ended.started_at.as_ref().map_or(at, |time| time.0);
     let end = End { at, code: ended.exit_code, reason: ended.reason.clone() };
     let last = last.map(Box::new);
-    Some(Run { attempt, started, stop: None, seen: at, end: Some(end), last })
+    Some(Run { attempt, image, started, stop: None, seen: at, end: Some(end), last })
 }
 
 /// The container before the one that a status is about.
@@ -297,7 +338,9 @@ fn known_last(container: &ContainerStatus, ended: &ContainerStateTerminated) -> 
     Some(Container {
         name: container.name.clone(),
         id: ended.container_id.clone().unwrap_or_default(),
+        image: container.image.clone(),
         image_id: container.image_id.clone(),
+        asked: None,
         attempt: container.restart_count - 1,
         started: ended.started_at.as_ref().map_or(finished, |time| time.0),
         state: State::Exited {
@@ -322,8 +365,8 @@ fn grace_period(pod: &Pod) -> Duration {
 
 fn container_id(uid: &str, name: &str, attempt: i32) -> String {
     match attempt {
-        0 => format!("simulated://{uid}/{name}"),
-        _ => format!("simulated://{uid}/{name}/{attempt}"),
+        0 => format!("{SCHEME}{uid}/{name}"),
+        _ => format!("{SCHEME}{uid}/{name}/{attempt}"),
     }
 }
 
@@ -436,6 +479,28 @@ mod tests {
             scripts.rule().container("main").terminate_after(Duration::from_secs(8));
         };
         assert_eq!(ends(&slow).await, ["log 10 137", "proxy 10 137", "main 8 0"]);
+    }
+
+    #[tokio::test]
+    async fn a_run_keeps_its_image_and_what_that_does_until_it_is_another() {
+        let runtime = started(0, &Scripts::default()).await;
+        let mut other = pod(None);
+        let image = "steersman.dev/exit:3";
+        other.spec.as_mut().unwrap().containers[0].image = Some(image.into());
+        let look = async || runtime.observe(&other, at(1000)).await.unwrap().containers.remove(0);
+        let main = look().await;
+        assert!(main.runs());
+        assert_eq!((main.image.as_str(), main.asked.as_deref()), ("nginx", Some("nginx")));
+        runtime.stop(&other, &["main".into()], at(1000)).await.unwrap();
+        assert_eq!(look().await.state, exited(1000, 0, "Completed"));
+        runtime.begin(&other, &Start { name: "main".into(), attempt: 1 }, at(1000));
+        let main = look().await;
+        assert_eq!(
+            (main.image.as_str(), main.image_id.as_str()),
+            (image, "simulated://steersman.dev/exit:3")
+        );
+        assert_eq!(main.state, exited(1000, 3, "Error"));
+        assert_eq!(main.last.unwrap().image, "nginx");
     }
 
     #[tokio::test]

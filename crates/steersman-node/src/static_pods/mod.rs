@@ -25,6 +25,11 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
     annotation(pod, MIRROR).is_some()
 }
 
+/// Whether a Pod is there because a file says so.
+pub(crate) fn is_static(pod: &Pod) -> bool {
+    annotation(pod, SOURCE).is_some_and(|source| source != "api")
+}
+
 fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }

@@ -48,7 +48,12 @@ pub(crate) fn resolve(
 ) -> Result<PathBuf, SubPathError> {
     let opened = open_or_make(&part.volume, &part.path).map_err(|error| {
         tracing::warn!(volume, path = ?part.path, %error, "cannot open a part of a volume");
-        SubPathError::Create { volume: volume.to_owned(), container: container.to_owned() }
+        let (owned, container) = (volume.to_owned(), container.to_owned());
+        // What is there, if only by a link that leads out, was not to be made.
+        match fs::exists(part.volume.join(&part.path)) {
+            Ok(false) => SubPathError::Create { volume: owned, container },
+            _ => SubPathError::Prepare { volume: owned, container },
+        }
     })?;
     let target = pod_directory.join(&part.target);
     bind(&opened, &target, mounter).map_err(|error| {

@@ -74,6 +74,7 @@ pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.pulls.forget(uid);
     shared.tokens.forget(uid);
     shared.evictions.forget(uid);
+    shared.endings.forget(uid);
     locked(&shared.running).remove(uid);
     // If something of it stays now, the next look has to find it.
     locked(&shared.gone).insert(uid.to_owned());

@@ -1,6 +1,7 @@
 //! What the runtime is told of a Pod's sandbox and of each container (pure).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, EphemeralContainer, Pod};
 
@@ -26,6 +27,8 @@ pub(super) struct Ground {
     pub(super) host: Host,
     /// Who answers names in the cluster.
     pub(super) dns: ClusterDns,
+    /// Where its profiles of seccomp are.
+    pub(super) profiles: PathBuf,
 }
 
 /// What is found out about a container before it is made.
@@ -52,8 +55,12 @@ pub(super) struct NewSandbox {
     pub(super) resolver: String,
 }
 
-/// A sandbox for a Pod.
-pub(super) fn sandbox(pod: &Pod, ground: &Ground, new: NewSandbox) -> PodSandboxConfig {
+/// A sandbox for a Pod, or why there cannot be one.
+pub(super) fn sandbox(
+    pod: &Pod,
+    ground: &Ground,
+    new: NewSandbox,
+) -> Result<PodSandboxConfig, String> {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let spec = pod.spec.as_ref();
     let meta = &pod.metadata;
@@ -61,14 +68,15 @@ pub(super) fn sandbox(pod: &Pod, ground: &Ground, new: NewSandbox) -> PodSandbox
     let annotations = meta.annotations.iter().flatten();
     let sysctls = spec.and_then(|spec| spec.security_context.as_ref()?.sysctls.as_ref());
     let sysctls = sysctls.into_iter().flatten();
-    PodSandboxConfig {
+    let domain = &ground.dns.domain;
+    Ok(PodSandboxConfig {
         metadata: Some(PodSandboxMetadata {
             name: text(&meta.name),
             uid: text(&meta.uid),
             namespace: text(&meta.namespace),
             attempt: new.attempt,
         }),
-        hostname: if on_host { String::new() } else { names::hostname(pod) },
+        hostname: if on_host { String::new() } else { names::hostname(pod, domain)? },
         log_directory: new.log_directory,
         dns_config: Some(names::dns(pod, &ground.dns, &new.resolver)),
         port_mappings: if on_host { Vec::new() } else { ports(pod) },
@@ -79,7 +87,7 @@ pub(super) fn sandbox(pod: &Pod, ground: &Ground, new: NewSandbox) -> PodSandbox
             security_context: Some(security::of_sandbox(pod)),
             sysctls: sysctls.map(|one| (one.name.clone(), one.value.clone())).collect(),
         }),
-    }
+    })
 }
 
 /// The ports of the machine that lead to a Pod.
@@ -114,7 +122,7 @@ pub(super) fn container(
     prepared: Prepared,
 ) -> Result<ContainerConfig, String> {
     let Prepared { environment, command, args, mounts, image, user, target } = prepared;
-    let mut security = security::of_container(pod, container, &user)?;
+    let mut security = security::of_container(pod, container, &user, &ground.profiles)?;
     if let (Some(target), Some(namespaces)) = (target, security.namespace_options.as_mut())
         && namespaces.pid == i32::from(NamespaceMode::Container)
     {
@@ -193,7 +201,8 @@ mod tests {
 
     fn ground() -> Ground {
         let host = Host { memory: 1 << 30, unified: false };
-        Ground { node: "vm".into(), host, dns: ClusterDns::default() }
+        let dns = ClusterDns::default();
+        Ground { node: "vm".into(), host, dns, profiles: "/seccomp".into() }
     }
 
     fn pod() -> Pod {
@@ -225,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_sandbox_says_whose_it_is_and_has_the_ports() {
-        let got = sandbox(&pod(), &ground(), new());
+        let got = sandbox(&pod(), &ground(), new()).unwrap();
         let metadata = got.metadata.unwrap();
         assert_eq!((metadata.name.as_str(), metadata.attempt), ("web", 2));
         assert_eq!(
@@ -235,7 +244,7 @@ mod tests {
         assert_eq!((got.hostname.as_str(), got.port_mappings[0].host_port), ("web", 8080));
         let mut on_host = pod();
         on_host.spec.as_mut().unwrap().host_network = Some(true);
-        let got = sandbox(&on_host, &ground(), new());
+        let got = sandbox(&on_host, &ground(), new()).unwrap();
         assert_eq!((got.hostname.as_str(), got.port_mappings.len()), ("", 0));
     }
 

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
+use crate::probes::target;
 
 /// How long a hook may take that nothing else limits.
 pub(super) const LONGEST: Duration = Duration::from_secs(3600);
@@ -45,12 +46,14 @@ async fn one(
 ) -> Result<(), String> {
     if let Some(exec) = &hook.exec {
         let command = exec.command.clone().unwrap_or_default();
+        let named = command.join(" ");
         let done = shared.cri.exec(at.id, command, within).await;
-        let done = done.map_err(|error| error.to_string())?;
-        let said = [done.stdout, done.stderr].concat();
+        let done = done.map_err(|error| format!("{error}, message: \"\""))?;
+        let why = String::from_utf8_lossy(&done.stderr);
+        let said = [String::from_utf8_lossy(&done.stdout), why.clone()].concat();
         return match done.exit_code {
             0 => Ok(()),
-            code => Err(format!("exit code {code}: {}", String::from_utf8_lossy(&said))),
+            code => Err(format!("command '{named}' exited with {code}: {why}, message: {said:?}")),
         };
     }
     if let Some(pause) = &hook.sleep {
@@ -67,8 +70,8 @@ async fn http(get: &HTTPGetAction, at: &Hooked<'_>) -> Result<(), String> {
     let host = get.host.as_deref().filter(|host| !host.is_empty()).or(at.address);
     let host = host.ok_or("the Pod has no address")?;
     let port = port(&get.port, at.container).ok_or("the hook names no port of the container")?;
-    let path = get.path.as_deref().unwrap_or("/");
-    let path = format!("/{}", path.trim_start_matches('/'));
+    let path = target(get.path.as_deref().unwrap_or_default());
+    let path = if path.starts_with('/') { path } else { format!("/{path}") };
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let stream = TcpStream::connect((host, port)).await.map_err(|error| told(&error))?;
     let (mut sender, connection) =

@@ -14,6 +14,9 @@ pub(super) const POD_UID: &str = "io.kubernetes.pod.uid";
 pub(super) const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 /// Whose the sandbox is: several agents may share a runtime.
 pub(super) const NODE: &str = "steersman.dev/node";
+/// The image that the Pod asked for when the container was made: a running container with another one
+/// is started again.
+const IMAGE: &str = "steersman.dev/image";
 const RESTARTS: &str = "io.kubernetes.container.restartCount";
 const MESSAGE_PATH: &str = "io.kubernetes.container.terminationMessagePath";
 const MESSAGE_POLICY: &str = "io.kubernetes.container.terminationMessagePolicy";
@@ -52,6 +55,7 @@ pub(super) fn of_container(pod: &Pod, container: &Container, node: &str) -> Labe
 pub(super) fn annotations(pod: &Pod, container: &Container, attempt: i32) -> Labels {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let mut annotations = Labels::from([
+        (IMAGE.into(), text(&container.image)),
         (RESTARTS.into(), attempt.to_string()),
         (MESSAGE_PATH.into(), text(&container.termination_message_path)),
         (MESSAGE_POLICY.into(), text(&container.termination_message_policy)),
@@ -59,6 +63,11 @@ pub(super) fn annotations(pod: &Pod, container: &Container, attempt: i32) -> Lab
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
     annotations.extend(grace.map(|seconds| (GRACE.into(), seconds.to_string())));
     annotations
+}
+
+/// The image that a container was made for, unless an older agent has made it.
+pub(super) fn image(annotations: &Labels) -> Option<&str> {
+    annotations.get(IMAGE).map(String::as_str)
 }
 
 /// The uid of the Pod that something belongs to.

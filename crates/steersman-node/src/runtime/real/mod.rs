@@ -14,6 +14,7 @@ mod cgroups;
 mod cleanup;
 mod config;
 mod containers;
+mod endings;
 mod hooks;
 mod image_name;
 mod image_volumes;
@@ -65,6 +66,7 @@ use crate::garbage::ImageRecords;
 use crate::housekeeping::Policies;
 pub(crate) use cgroups::Cgroups;
 use config::Ground;
+use endings::Endings;
 use ledger::Files;
 use moments::Known;
 pub(crate) use names::ClusterDns;
@@ -133,6 +135,7 @@ struct Shared {
     stops: Stops,
     turns: Turns,
     evictions: Evictions,
+    endings: Endings,
     seen: Mutex<Seen>,
     /// The Pods that no API server knows, by uid.
     kept: Mutex<HashSet<String>>,
@@ -165,13 +168,19 @@ impl Real {
             stops: Stops::default(),
             turns: Turns::default(),
             evictions: Evictions::default(),
+            endings: Endings::default(),
             seen: Mutex::default(),
             kept: Mutex::default(),
             gone: Mutex::default(),
             wound_down: Mutex::default(),
             wake,
             woken: Mutex::new(Some(woken)),
-            ground: Ground { node, host: Host { memory, unified: cgroups.is_unified() }, dns },
+            ground: Ground {
+                node,
+                host: Host { memory, unified: cgroups.is_unified() },
+                dns,
+                profiles: places.profiles(),
+            },
             cri,
             runtime,
             places,
@@ -242,7 +251,7 @@ impl ContainerRuntime for Real {
     }
 
     fn refuses(&self, pod: &Pod) -> Option<Rejection> {
-        let never = refusal::refuses(pod).map(Rejection::Unsupported);
+        let never = refusal::refuses(pod);
         never.or_else(|| pressure::refuses(&self.shared, pod).map(Rejection::Evicted))
     }
 
@@ -255,6 +264,10 @@ impl ContainerRuntime for Real {
         Ok(observe::observe(&self.shared, pod).await?)
     }
 
+    fn takes_time(&self) -> bool {
+        true
+    }
+
     async fn start(
         &self,
         pod: &Pod,
@@ -263,6 +276,10 @@ impl ContainerRuntime for Real {
         _: Timestamp,
     ) -> Result<Outcome> {
         start::start(&self.shared, pod, start, client).await
+    }
+
+    fn ends(&self, uid: &str) {
+        self.shared.endings.tell(uid);
     }
 
     async fn stop(&self, pod: &Pod, names: &[String], _: Timestamp) -> Result<()> {

@@ -5,6 +5,8 @@ use k8s_openapi::api::core::v1::{HostAlias, Pod};
 use crate::cri::wire::sandbox::DNSConfig;
 
 const HOSTNAME_MAX: usize = 63;
+/// How long a name can be that the kernel gives a machine.
+const FULL_MAX: usize = 64;
 /// How many lines of each kind a resolver reads.
 const SERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
@@ -26,8 +28,23 @@ pub(crate) struct ClusterDns {
     pub(crate) domain: String,
 }
 
-/// The hostname of a Pod with a network of its own.
-pub(super) fn hostname(pod: &Pod) -> String {
+/// The hostname of a Pod with a network of its own, or why it cannot be called so.
+pub(super) fn hostname(pod: &Pod, cluster: &str) -> Result<String, String> {
+    let short = short(pod);
+    let full = pod.spec.as_ref().and_then(|spec| spec.set_hostname_as_fqdn) == Some(true);
+    let Some(domain) = domain(pod, cluster).filter(|_| full) else { return Ok(short) };
+    let name = format!("{short}.{domain}");
+    match name.len() {
+        ..=FULL_MAX => Ok(name),
+        length => Err(format!(
+            "failed to construct FQDN from pod hostname and cluster domain, FQDN {name} is too long \
+             ({FULL_MAX} characters is the max, {length} characters requested)"
+        )),
+    }
+}
+
+/// The same without what follows it.
+fn short(pod: &Pod) -> String {
     let spec = pod.spec.as_ref();
     if let Some(forced) = spec.and_then(|spec| spec.hostname_override.as_ref()) {
         return forced.clone();
@@ -35,11 +52,7 @@ pub(super) fn hostname(pod: &Pod) -> String {
     let asked = spec.and_then(|spec| spec.hostname.clone()).filter(|name| !name.is_empty());
     let name = asked.unwrap_or_else(|| pod.metadata.name.clone().unwrap_or_default());
     let cut: String = name.chars().take(HOSTNAME_MAX).collect();
-    let hostname = cut.trim_end_matches(['-', '.']).to_owned();
-    let full = spec.and_then(|spec| spec.set_hostname_as_fqdn) == Some(true);
-    domain(pod, "")
-        .filter(|_| full)
-        .map_or(hostname.clone(), |domain| format!("{hostname}.{domain}"))
+    cut.trim_end_matches(['-', '.']).to_owned()
 }
 
 /// What follows the hostname of a Pod with a subdomain.
@@ -60,11 +73,10 @@ pub(super) fn hosts(pod: &Pod, addresses: &[String], of_machine: &str, cluster: 
         false => format!("{HEADER}{LOCAL}"),
     };
     if !on_host {
-        let name = hostname(pod);
-        let short = name.split('.').next().unwrap_or(&name);
+        let name = short(pod);
         for address in addresses {
             text += &match domain(pod, cluster) {
-                Some(domain) => format!("{address}\t{short}.{domain}\t{short}\n"),
+                Some(domain) => format!("{address}\t{name}.{domain}\t{name}\n"),
                 None => format!("{address}\t{name}\n"),
             };
         }
@@ -161,13 +173,29 @@ mod tests {
 
     #[test]
     fn a_pod_is_called_as_it_says_or_as_its_object() {
-        assert_eq!(hostname(&pod(json!({}))), "web-0");
-        assert_eq!(hostname(&pod(json!({"hostname": "db"}))), "db");
+        let of = |spec| hostname(&pod(spec), "foo.bar").unwrap();
+        assert_eq!(of(json!({})), "web-0");
+        assert_eq!(of(json!({"hostname": "db"})), "db");
         let full = json!({"hostname": "db", "subdomain": "dbs", "setHostnameAsFQDN": true});
-        assert_eq!(hostname(&pod(full)), "db.dbs.shop.svc.cluster.local");
+        assert_eq!(of(full), "db.dbs.shop.svc.foo.bar");
         let mut long = pod(json!({}));
         long.metadata.name = Some(format!("{}-{}", "a".repeat(62), "b".repeat(9)));
-        assert_eq!(hostname(&long), "a".repeat(62));
+        assert_eq!(hostname(&long, "").unwrap(), "a".repeat(62));
+    }
+
+    #[test]
+    fn a_full_name_that_the_kernel_does_not_take_is_refused() {
+        let of = |length| {
+            let subdomain = "s".repeat(length - "db..shop.svc.foo.bar".len());
+            let spec = json!({"hostname": "db", "subdomain": subdomain, "setHostnameAsFQDN": true});
+            hostname(&pod(spec), "foo.bar")
+        };
+        assert_eq!(of(64).unwrap().len(), 64);
+        let why = of(65).unwrap_err();
+        let begin = "failed to construct FQDN from pod hostname and cluster domain, FQDN db.ss";
+        let end =
+            ".shop.svc.foo.bar is too long (64 characters is the max, 65 characters requested)";
+        assert!(why.starts_with(begin) && why.ends_with(end), "{why}");
     }
 
     #[test]

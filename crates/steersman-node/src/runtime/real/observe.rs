@@ -165,7 +165,7 @@ async fn container(
     let state = match ContainerState::try_from(listed.state) {
         Ok(ContainerState::Running) => {
             let stopping = shared.stops.is_under_way(&listed.id);
-            State::Running { started: true, ready: !stopping, stopping, until: None }
+            State::Running { started: true, ready: true, stopping, until: None }
         }
         Ok(ContainerState::Unknown) => State::Exited {
             finished: time(status.finished_at.max(status.started_at)),
@@ -180,15 +180,19 @@ async fn container(
             message: Some(status.message.clone()).filter(|text| !text.is_empty()),
         },
     };
+    let asked = labels::image(&listed.annotations);
     let image = status.image.as_ref().map_or("", |image| image.image.as_str());
     let image_id = if status.image_ref.is_empty() { image } else { &status.image_ref };
+    let image = if image.is_empty() { asked.unwrap_or_default() } else { image };
     Ok(Some(Container {
         name: name.to_owned(),
         id: format!("{}://{}", shared.runtime, listed.id),
+        image: image.to_owned(),
         image_id: image_id.to_owned(),
+        asked: asked.map(str::to_owned),
         attempt,
-        // What could not be started has no moment of its own.
-        started: time(if status.started_at > 0 { status.started_at } else { status.created_at }),
+        // What could not be started says so by the first moment that there is.
+        started: time(status.started_at),
         state,
         outdated: false,
         failed_probe: None,

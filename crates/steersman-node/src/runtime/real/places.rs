@@ -57,6 +57,11 @@ impl Places {
         self.pods().join(uid)
     }
 
+    /// The machine's own profiles of seccomp, which its administrator puts there.
+    pub(super) fn profiles(&self) -> PathBuf {
+        self.root.join("seccomp")
+    }
+
     /// The Pod's `/etc/hosts`.
     pub(super) fn hosts(&self, uid: &str) -> PathBuf {
         self.of_pod(uid).join("etc-hosts")

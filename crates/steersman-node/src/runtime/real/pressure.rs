@@ -172,6 +172,7 @@ async fn evict(shared: &Shared, evictions: Vec<Eviction<'_>>) -> Vec<String> {
             let event = annotated.fold(event, |event, (key, value)| event.annotation(key, value));
             shared.recorder.event(pod, event);
         }
+        shared.endings.tell(&uid);
         shared.wake(key_of(pod)).await;
         evicted.push(uid);
     }

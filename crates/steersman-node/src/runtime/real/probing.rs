@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container as Spec, ContainerStatus, Pod, Probe};
 use steersman::clock;
 use steersman::events::{NewEvent, Reference};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::Notify;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{Shared, key_of, locked, uid_of};
 use crate::cri::{Cri, CriError};
@@ -36,6 +37,8 @@ struct Probed {
     list: &'static str,
     probes: Mutex<ContainerProbes>,
     seen: Mutex<Seen>,
+    /// It has come up: whether it is ready is asked at once.
+    up: Notify,
 }
 
 /// What was observed of it last.
@@ -82,11 +85,9 @@ pub(super) fn judge(
     let probes = locked(&probed.probes);
     let before = status(pod, &container.name);
     let before = before.filter(|status| status.container_id.as_ref() == Some(&container.id));
-    let phase = match &mut container.state {
-        State::Running { started, ready, stopping, .. } => {
-            *started = probes.started(id, before.and_then(|status| status.started));
-            let was_ready = before.is_some_and(|status| status.ready);
-            *ready = *started && !*stopping && probes.ready(id, was_ready);
+    say(&mut container.state, &probes, id, before);
+    let phase = match &container.state {
+        State::Running { started, .. } => {
             container.failed_probe = probes.failed(id);
             Phase::Running { since: container.started, started: *started }
         }
@@ -94,12 +95,37 @@ pub(super) fn judge(
         State::Exited { .. } => Phase::Ended { restarts: false },
     };
     drop(probes);
-    *locked(&probed.seen) = Seen {
+    let now = Seen {
         container: Some((id.to_owned(), phase)),
         address: address.to_owned(),
         deleting: pod.metadata.deletion_timestamp.is_some(),
         over: false,
     };
+    let before = std::mem::replace(&mut *locked(&probed.seen), now.clone());
+    if now.up() && !(before.up() && before.id() == now.id()) {
+        probed.up.notify_one();
+    }
+}
+
+/// Says of a container that runs what its probes say. One that is being stopped is as ready as they
+/// say until it has ended: somebody may still be served.
+fn say(state: &mut State, probes: &ContainerProbes, id: &str, before: Option<&ContainerStatus>) {
+    if let State::Running { started, ready, .. } = state {
+        *started = probes.started(id, before.and_then(|status| status.started));
+        let was_ready = before.is_some_and(|status| status.ready);
+        *ready = *started && probes.ready(id, was_ready);
+    }
+}
+
+impl Seen {
+    fn id(&self) -> Option<&str> {
+        self.container.as_ref().map(|(id, _)| id.as_str())
+    }
+
+    /// Whether it runs and has started.
+    fn up(&self) -> bool {
+        matches!(self.container, Some((_, Phase::Running { started: true, .. })))
+    }
 }
 
 /// The container's probes, begun if it has any.
@@ -128,6 +154,7 @@ fn probed(shared: &Arc<Shared>, pod: &Pod, name: &str) -> Option<Arc<Probed>> {
         list,
         probes: Mutex::new(probes),
         seen: Mutex::default(),
+        up: Notify::new(),
     });
     containers.insert(key, Arc::clone(&probed));
     for (kind, worker) in kinds {
@@ -153,7 +180,7 @@ async fn run(shared: Arc<Shared>, probed: Arc<Probed>, kind: Kind, period: Durat
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        turn(&mut ticks, kind, &probed.up).await;
         let seen = locked(&probed.seen).clone();
         match look(&probed, kind, &seen, clock::now()) {
             Step::Wait => {}
@@ -164,6 +191,15 @@ async fn run(shared: Arc<Shared>, probed: Arc<Probed>, kind: Kind, period: Durat
                 }
             }
         }
+    }
+}
+
+/// Waits until it is time to look: after a period, and whether a container is ready as soon as it is
+/// up.
+async fn turn(ticks: &mut Interval, kind: Kind, up: &Notify) {
+    tokio::select! {
+        _ = ticks.tick() => {}
+        () = up.notified(), if kind == Kind::Readiness => ticks.reset(),
     }
 }
 
@@ -238,5 +274,60 @@ impl Exec for Cri {
             Err(CriError::Deadline { .. }) => Err(ExecError::TimedOut),
             Err(error) => Err(ExecError::Failed(error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_container_that_is_being_stopped_is_as_ready_as_its_probes_say() {
+        let of = |probe, was_ready| {
+            let spec = json!({"name": "c", "readinessProbe": probe});
+            let spec: Spec = serde_json::from_value(spec).unwrap();
+            let probes = ContainerProbes::of(&spec, Timestamp::UNIX_EPOCH);
+            let (started, ready, stopping) = (true, true, true);
+            let mut state = State::Running { started, ready, stopping, until: None };
+            let before = ContainerStatus { ready: was_ready, ..ContainerStatus::default() };
+            say(&mut state, &probes, "id", Some(&before));
+            matches!(state, State::Running { ready: true, .. })
+        };
+        assert!(of(json!(null), false));
+        let probe = json!({"exec": {"command": ["true"]}});
+        assert!(of(probe.clone(), true));
+        assert!(!of(probe, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_is_looked_at_as_soon_as_a_container_is_up() {
+        let period = Duration::from_secs(60);
+        let (up, begun) = (Notify::new(), Instant::now());
+        let mut ticks = interval(period);
+        turn(&mut ticks, Kind::Readiness, &up).await;
+        up.notify_one();
+        turn(&mut ticks, Kind::Readiness, &up).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        turn(&mut ticks, Kind::Readiness, &up).await;
+        assert_eq!(begun.elapsed(), period);
+        // The others keep to their period.
+        up.notify_one();
+        turn(&mut ticks, Kind::Liveness, &up).await;
+        assert_eq!(begun.elapsed(), period * 2);
+    }
+
+    #[test]
+    fn a_container_is_up_once_its_startup_probe_has_succeeded() {
+        let seen = |id: &str, started| {
+            let phase = Phase::Running { since: Timestamp::UNIX_EPOCH, started };
+            Seen { container: Some((id.to_owned(), phase)), ..Seen::default() }
+        };
+        assert!(!Seen::default().up());
+        assert!(!seen("a", false).up());
+        assert!(seen("a", true).up());
+        assert_eq!(seen("a", true).id(), Some("a"));
     }
 }

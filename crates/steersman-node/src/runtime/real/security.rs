@@ -1,6 +1,9 @@
 //! Who a container is and what it may do: the security contexts of the Pod and of the container,
 //! and the namespaces that it shares.
 
+use std::path::Path;
+use std::sync::LazyLock;
+
 use k8s_openapi::api::core::v1::{
     AppArmorProfile, Container, Pod, PodSecurityContext, SeccompProfile, SecurityContext,
 };
@@ -12,7 +15,7 @@ use crate::cri::wire::sandbox::{
 };
 
 /// What a container must not see of `/proc` and `/sys`, unless it asks to.
-const MASKED: [&str; 11] = [
+const MASKED: [&str; 12] = [
     "/proc/asound",
     "/proc/acpi",
     "/proc/interrupts",
@@ -24,7 +27,12 @@ const MASKED: [&str; 11] = [
     "/proc/sched_debug",
     "/proc/scsi",
     "/sys/firmware",
+    "/sys/devices/virtual/powercap",
 ];
+/// Where there is a directory for each cpu.
+const CPUS: &str = "/sys/devices/system/cpu";
+/// How often which cpu of this machine was throttled, which it must not see either.
+static THROTTLES: LazyLock<Vec<String>> = LazyLock::new(|| throttles(Path::new(CPUS)));
 /// What it must not change there.
 const READ_ONLY: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
@@ -88,11 +96,13 @@ fn groups(context: Option<&PodSecurityContext>) -> Vec<i64> {
         .collect()
 }
 
-/// What holds for one container, or why it must not run.
+/// What holds for one container, or why it must not run. Profiles of the machine's own are files in
+/// a directory.
 pub(super) fn of_container(
     pod: &Pod,
     container: &Container,
     image: &ImageUser,
+    profiles: &Path,
 ) -> Result<LinuxContainerSecurityContext, String> {
     let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let own = container.security_context.as_ref();
@@ -101,9 +111,9 @@ pub(super) fn of_container(
     not_root(container, whole, user, image)?;
     let privileged = own.and_then(|own| own.privileged) == Some(true);
     let unmasked = own.and_then(|own| own.proc_mount.as_deref()) == Some("Unmasked");
-    let paths = |all: &[&str]| match unmasked {
+    let paths = |all: &[&str], more: &[String]| match unmasked {
         true => Vec::new(),
-        false => all.iter().map(|path| (*path).to_owned()).collect(),
+        false => all.iter().map(|path| (*path).to_owned()).chain(more.to_vec()).collect(),
     };
     Ok(LinuxContainerSecurityContext {
         capabilities: own.and_then(|own| own.capabilities.as_ref()).map(|asked| Capability {
@@ -118,11 +128,26 @@ pub(super) fn of_container(
         readonly_rootfs: own.and_then(|own| own.read_only_root_filesystem) == Some(true),
         supplemental_groups: groups(whole),
         no_new_privs: own.and_then(|own| own.allow_privilege_escalation) == Some(false),
-        masked_paths: paths(&MASKED),
-        readonly_paths: paths(&READ_ONLY),
-        seccomp: Some(seccomp(own, whole, privileged)),
+        masked_paths: paths(&MASKED, &THROTTLES),
+        readonly_paths: paths(&READ_ONLY, &[]),
+        seccomp: Some(seccomp(own, whole, privileged, profiles)),
         apparmor: apparmor(own, whole),
     })
+}
+
+/// The throttles of all cpus below a directory, of which not every machine has any.
+fn throttles(cpus: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(cpus).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix("cpu")?.parse::<u32>().ok();
+    let mut found: Vec<(u32, String)> = entries
+        .filter_map(|entry| {
+            let path = entry.path().join("thermal_throttle");
+            let number = number(entry.file_name().to_str()?)?;
+            path.exists().then(|| (number, path.to_string_lossy().into_owned()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Refuses what says that it is not root, and is.
@@ -154,13 +179,15 @@ fn seccomp(
     own: Option<&SecurityContext>,
     whole: Option<&PodSecurityContext>,
     privileged: bool,
+    profiles: &Path,
 ) -> SecurityProfile {
     let asked = own.and_then(|own| own.seccomp_profile.as_ref());
     let asked = asked.or(whole.and_then(|all| all.seccomp_profile.as_ref()));
     match asked {
         _ if privileged => profile(ProfileType::Unconfined, None),
         Some(SeccompProfile { type_, localhost_profile }) => {
-            named(type_, localhost_profile.as_ref())
+            let file = localhost_profile.as_ref().map(|file| profiles.join(file));
+            named(type_, file.map(|file| file.to_string_lossy().into_owned()).as_ref())
         }
         None => profile(ProfileType::Unconfined, None),
     }
@@ -203,7 +230,8 @@ mod tests {
         let container = json!({"name": "c", "securityContext": container});
         let pod = json!({"spec": {"securityContext": pod, "containers": [container]}});
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], image)
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        of_container(&pod, container, image, Path::new("/var/lib/node/seccomp"))
     }
 
     #[test]
@@ -253,5 +281,30 @@ mod tests {
             i32::from(ProfileType::Unconfined)
         );
         assert_eq!(kind(&json!({}), &json!({})), i32::from(ProfileType::Unconfined));
+    }
+
+    #[test]
+    fn profiles_of_the_machine_are_looked_for_in_its_directory() {
+        let profile = json!({"type": "Localhost", "localhostProfile": "profiles/web.json"});
+        let own = json!({"seccompProfile": profile});
+        let got = of(&json!({}), &own, &ImageUser::default()).unwrap().seccomp.unwrap();
+        assert_eq!(got.profile_type, i32::from(ProfileType::Localhost));
+        assert_eq!(got.localhost_ref, "/var/lib/node/seccomp/profiles/web.json");
+    }
+
+    #[test]
+    fn what_tells_of_other_work_on_the_machine_is_masked() {
+        let got = of(&json!({}), &json!({}), &ImageUser::default()).unwrap();
+        assert!(got.masked_paths.contains(&"/sys/devices/virtual/powercap".to_owned()));
+        let got = of(&json!({}), &json!({"procMount": "Unmasked"}), &ImageUser::default());
+        assert_eq!(got.unwrap().masked_paths, [""; 0]);
+        let scratch = std::env::temp_dir().join(format!("throttles-{}", std::process::id()));
+        for name in ["cpu10/thermal_throttle", "cpu2/thermal_throttle", "cpu3/cache", "cpuidle"] {
+            std::fs::create_dir_all(scratch.join(name)).unwrap();
+        }
+        let expected = ["cpu2", "cpu10"].map(|name| scratch.join(name).join("thermal_throttle"));
+        let expected = expected.map(|path| path.to_str().unwrap().to_owned());
+        assert_eq!(throttles(&scratch), expected);
+        std::fs::remove_dir_all(scratch).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use steersman::{Client, Result, clock};
 
@@ -42,7 +42,7 @@ pub(super) async fn start(
     let started = begin(shared, pod, start, client).await;
     match started {
         Ok(outcome) => Ok(outcome),
-        Err(Stopped::Failed(why)) => Ok(Outcome::Failed(why)),
+        Err(Stopped::Failed(why)) => Ok(Outcome::Failed { why, pulled: None }),
         Err(Stopped::Runtime(error)) => Err(error.into()),
     }
 }
@@ -101,24 +101,81 @@ async fn begin(
         target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
     let addresses = &sandbox.addresses;
     let found = prepare::Found { image, target, addresses, volumes: &volumes };
-    let id = create(shared, pod, start, &container, &sandbox, found).await?;
+    let made = launch(shared, pod, start, &container, &sandbox, found).await;
+    drop(turn);
+    let done = match made {
+        Ok(id) => follow(shared, pod, start, &container, &sandbox, &id).await,
+        Err(stopped) => Err(stopped),
+    };
+    match done {
+        Ok(()) => Ok(Outcome::Started { pulled }),
+        Err(Stopped::Failed(why)) => Ok(Outcome::Failed { why, pulled }),
+        Err(stopped) => Err(stopped),
+    }
+}
+
+/// Makes a container whose image is there, and lets it run.
+async fn launch(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    start: &Start,
+    container: &Container,
+    sandbox: &Ready,
+    found: prepare::Found<'_>,
+) -> std::result::Result<String, Stopped> {
+    let id = create(shared, pod, start, container, sandbox, found).await?;
     run(shared, &Starting { uid: uid_of(pod), name: &start.name, attempt: start.attempt, id: &id })
         .await?;
-    drop(turn);
+    Ok(id)
+}
+
+/// Does what is to be done right after a start, to its end unless the Pod is to end before.
+async fn follow(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    start: &Start,
+    container: &Container,
+    sandbox: &Ready,
+    id: &str,
+) -> std::result::Result<(), Stopped> {
     let log = shared.places.log(pod, &container.name, start.attempt);
-    containers::link(shared, pod, &container.name, &log, &id);
+    containers::link(shared, pod, &container.name, &log, id);
     containers::prune(shared, pod, start).await;
     let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
-    if let Some(hook) = hook {
-        let address = sandbox.addresses.first().map(String::as_str);
-        let at = Hooked { container: &container, id: &id, address };
-        if let Err(why) = hooks::run(shared, hook, &at, hooks::LONGEST).await {
-            tracing::warn!(container = container.name, why, "the hook after a start failed");
-            stops::stop(shared, pod, std::slice::from_ref(&start.name)).await?;
-            return Err(StartError::PostStart.into());
-        }
+    let Some(hook) = hook else { return Ok(()) };
+    let address = sandbox.addresses.first().map(String::as_str);
+    let at = Hooked { container, id, address };
+    let done = tokio::select! {
+        done = hooks::run(shared, hook, &at, hooks::LONGEST) => done,
+        () = shared.endings.told(uid_of(pod)) => Err("context canceled".to_owned()),
+    };
+    if let Err(why) = done {
+        tracing::warn!(container = container.name, why, "the hook after a start failed");
+        stops::stop(shared, pod, std::slice::from_ref(&start.name)).await?;
+        return Err(StartError::PostStart(failed_hook(pod, container, hook, &why)).into());
     }
-    Ok(Outcome::Started { pulled })
+    Ok(())
+}
+
+/// What is said of a hook that failed.
+fn failed_hook(pod: &Pod, container: &Container, hook: &LifecycleHandler, why: &str) -> String {
+    let what = match (&hook.exec, &hook.http_get, &hook.sleep) {
+        (Some(exec), ..) => {
+            let command = exec.command.as_deref().unwrap_or_default().join(" ");
+            format!("Exec lifecycle hook ([{command}])")
+        }
+        (None, Some(get), _) => {
+            format!("HTTP lifecycle hook ({})", get.path.as_deref().unwrap_or_default())
+        }
+        (None, None, sleep) => {
+            let seconds = sleep.as_ref().map_or(0, |sleep| sleep.seconds);
+            format!("Sleep lifecycle hook ({seconds})")
+        }
+    };
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let (name, meta) = (&container.name, &pod.metadata);
+    let pod = format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid));
+    format!("{what} for Container {name:?} in Pod {pod:?} failed - error: {why}")
 }
 
 /// Lets a container run that was made.
@@ -165,6 +222,7 @@ async fn sandbox(
     };
     if let Some(current) = parts.current() {
         let config = config::sandbox(pod, &shared.ground, new(attempt_of(current)));
+        let config = config.map_err(StartError::Sandbox)?;
         let addresses = addresses(shared, &current.id).await?;
         return Ok(Ready { id: current.id.clone(), config, addresses });
     }
@@ -178,7 +236,7 @@ async fn sandbox(
     shared.cgroups.make(pod).map_err(unmade)?;
     fs::create_dir_all(&log_directory).map_err(unmade)?;
     let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old).saturating_add(1));
-    let config = config::sandbox(pod, &shared.ground, new(attempt));
+    let config = config::sandbox(pod, &shared.ground, new(attempt)).map_err(StartError::Sandbox)?;
     let handler = handler(pod, client).await?;
     locked(&shared.wound_down).remove(uid_of(pod));
     let id = match shared.cri.run_sandbox(config.clone(), handler).await {

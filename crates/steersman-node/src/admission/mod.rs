@@ -1,0 +1,75 @@
+//! Whether a node takes a Pod that is bound to it, as a kubelet decides: whoever has bound it may not
+//! have looked, or may have looked at what is over.
+//!
+//! [`pods`] says what can be told of a Pod alone, [`standing`] what its Node says, and the ledger of
+//! [`addresses`](crate::addresses) what room there is beside others. A Pod that was taken once is not
+//! looked at again, whatever its Node says later.
+
+mod pods;
+mod standing;
+mod sysctls;
+#[cfg(test)]
+mod tests;
+
+use std::net::Ipv4Addr;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use steersman::{Client, ListOptions, Result};
+
+use crate::addresses::{Addresses, Rejection, Room};
+use crate::registration::Machine;
+use crate::static_pods::is_static;
+#[cfg(test)]
+pub(crate) use standing::Limits;
+pub(crate) use standing::{Standing, Standings};
+pub(crate) use sysctls::Kernel;
+
+impl Addresses {
+    /// The address that a machine gives a Pod, if it takes it.
+    ///
+    /// What is heard of others may be late: before a Pod is refused for what they have or for what the
+    /// Node says, both are read anew, so that nobody is refused whom the scheduler was right to place.
+    pub(crate) async fn admit(
+        &self,
+        pod: &Pod,
+        machine: &Machine,
+        client: &Client,
+    ) -> Result<Result<Ipv4Addr, Rejection>> {
+        let reserved = self.try_admit(pod, machine);
+        // The server may be a static Pod itself: those do not wait for it.
+        if !reserved.as_ref().is_err_and(Rejection::may_be_late) || is_static(pod) {
+            return Ok(reserved);
+        }
+        self.catch_up(machine, client).await?;
+        Ok(self.try_admit(pod, machine))
+    }
+
+    /// The same by what is known.
+    fn try_admit(&self, pod: &Pod, machine: &Machine) -> Result<Ipv4Addr, Rejection> {
+        if let Some(address) = self.given(pod, &machine.name) {
+            return Ok(address);
+        }
+        pods::check(pod, machine)?;
+        let room = Room {
+            node: &machine.name,
+            block: machine.pod_addresses(),
+            capacity: machine.max_pods(),
+            standing: &self.standings.of(machine),
+        };
+        self.reserve(pod, room)
+    }
+
+    /// Reads what a Node says, and which of its Pods are there.
+    async fn catch_up(&self, machine: &Machine, client: &Client) -> Result<()> {
+        let name = machine.name.as_str();
+        if let Some(node) = client.get::<Node>(name).await? {
+            self.standings.take_in(&node, machine);
+        }
+        let before = self.heard_of(name);
+        let fields = Some(format!("spec.nodeName={name}"));
+        let bound = ListOptions { fields, ..ListOptions::default() };
+        let there = client.list::<Pod>(&bound).await?;
+        self.correct(name, &before, &there);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What Nodes say of themselves that decides which Pods their machines take.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::clock;
+use steersman::placement::{selects, tolerates};
+use steersman_scheduler::framework::Resources;
+
+use crate::addresses::Rejection;
+use crate::registration::Machine;
+use crate::static_pods::is_static;
+
+/// The standings of many nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Standings(RwLock<HashMap<String, Arc<Standing>>>);
+
+/// What one Node says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    /// Its name and labels, and nothing else of it.
+    node: Node,
+    /// Those that nothing may run beside that does not tolerate them.
+    taints: Vec<Taint>,
+    /// What its Pods can have.
+    pub(crate) limits: Limits,
+}
+
+/// How much of what there is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    amounts: Resources,
+    /// The resources that not every node has and this one names, even if there is nothing of them.
+    extended: BTreeSet<String>,
+}
+
+impl Standings {
+    /// Takes in what the Node of a machine says.
+    pub(crate) fn take_in(&self, node: &Node, machine: &Machine) {
+        let standing = Arc::new(Standing::of(node, machine));
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(machine.name.clone(), standing);
+    }
+
+    /// What the Node of a machine says; as long as nobody has seen it, what it was to say.
+    pub(super) fn of(&self, machine: &Machine) -> Arc<Standing> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&machine.name) {
+            return Arc::clone(known);
+        }
+        drop(known);
+        Arc::new(Standing::of(&machine.node(&clock::now_time()), machine))
+    }
+}
+
+impl Standing {
+    /// As a Node says, apart from what its machine lies about.
+    pub(crate) fn of(node: &Node, machine: &Machine) -> Self {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+        let stops = |taint: &&Taint| taint.effect == "NoExecute";
+        let metadata = ObjectMeta {
+            name: node.metadata.name.clone(),
+            labels: node.metadata.labels.clone(),
+            ..ObjectMeta::default()
+        };
+        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone());
+        let mut allocatable = allocatable.unwrap_or_default();
+        allocatable.extend(machine.real_amounts());
+        Self {
+            node: Node { metadata, ..Node::default() },
+            taints: taints.into_iter().flatten().filter(stops).cloned().collect(),
+            limits: Limits::of(&allocatable),
+        }
+    }
+
+    /// Of a node that has this much, and says nothing else.
+    #[cfg(test)]
+    pub(crate) fn with(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Whether a Pod wants a node like this one.
+    pub(crate) fn is_wanted(&self, pod: &Pod) -> Result<(), Rejection> {
+        match pod.spec.as_ref().is_none_or(|spec| selects(spec, &self.node)) {
+            true => Ok(()),
+            false => Err(Rejection::NodeAffinity),
+        }
+    }
+
+    /// Whether a Pod can run in spite of the node's taints. Static ones always can.
+    pub(crate) fn is_tolerated(&self, pod: &Pod) -> Result<(), Rejection> {
+        let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref());
+        let tolerations: &[Toleration] = tolerations.unwrap_or_default();
+        let tolerated = |taint| tolerations.iter().any(|toleration| tolerates(toleration, taint));
+        match self.taints.iter().all(tolerated) || is_static(pod) {
+            true => Ok(()),
+            false => Err(Rejection::TaintToleration),
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn of(allocatable: &BTreeMap<String, Quantity>) -> Self {
+        let extended = allocatable.keys().filter(|name| is_extended(name)).cloned().collect();
+        Self { amounts: Resources::of(Some(allocatable)), extended }
+    }
+
+    /// Whether there is as much as a Pod asks for beside what others have. What the node does not
+    /// name is somebody else's to give.
+    pub(crate) fn check(&self, asked: &Resources, used: &Resources) -> Result<(), Rejection> {
+        for (resource, requested) in asked.iter() {
+            let (used, capacity) = (used.get(resource), self.amounts.get(resource));
+            let is_ours = !is_extended(resource) || self.extended.contains(resource);
+            if is_ours && used.saturating_add(requested) > capacity {
+                let resource = resource.to_owned();
+                return Err(Rejection::OutOf { resource, requested, used, capacity });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a resource is none of those that Kubernetes itself knows.
+fn is_extended(resource: &str) -> bool {
+    resource.contains('/') && !resource.contains("kubernetes.io/")
+}

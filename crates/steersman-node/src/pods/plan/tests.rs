@@ -1,0 +1,133 @@
+use k8s_openapi::api::core::v1::{ContainerStateWaiting, PodSpec};
+
+use super::*;
+use crate::pods::backoff::Memory;
+use crate::pods::tests::{all_run, at, container, exited, main_of, named, pod, runs, seen};
+use crate::pods::tests::{status, with};
+
+/// A container of this image.
+fn made_of(image: &str, container: Container) -> Container {
+    Container { image: image.into(), asked: Some(image.into()), ..container }
+}
+
+fn spec(pod: &mut Pod) -> &mut PodSpec {
+    pod.spec.as_mut().unwrap()
+}
+
+fn replace(name: &str, message: &str) -> Action {
+    Action::Replace { name: name.into(), attempt: 0, message: message.into() }
+}
+
+#[test]
+fn a_container_of_another_image_is_started_again_whatever_its_policy() {
+    let message = "Container main definition changed, will be restarted";
+    for policy in ["Always", "OnFailure", "Never"] {
+        let pod = with(pod(), policy);
+        let mut observed = all_run();
+        observed.now.containers[2] = made_of("nginx:1.27", runs("main"));
+        assert_eq!(plan(&pod, &observed, at(5)).actions, [], "{policy}: it is the same");
+        observed.now.containers[2] = made_of("nginx:1.26", runs("main"));
+        let planned = plan(&pod, &observed, at(5)).actions;
+        assert_eq!(planned, [replace("main", message)], "{policy}");
+        assert_eq!(
+            named(&status(&pod, &observed, 5).container_statuses, "main").image,
+            "nginx:1.26"
+        );
+        let memory = Memory::default();
+        memory.replaced("u1", "main", 0);
+        observed.replaced = memory.replaced_of("u1");
+        observed.now.containers[2] = made_of("nginx:1.26", exited("main", 0, 6));
+        let again = Start { name: "main".into(), attempt: 1 };
+        assert_eq!(plan(&pod, &observed, at(6)).actions, [Action::Start(again)], "{policy}");
+        let mut alone = pod.clone();
+        spec(&mut alone).init_containers = None;
+        assert_eq!(status(&alone, &observed, 6).phase.as_deref(), Some("Running"), "{policy}");
+        memory.started("u1", "main");
+        assert!(memory.replaced_of("u1").is_empty());
+    }
+    // What had ended before is not started for it.
+    let mut observed = all_run();
+    observed.now.containers[2] = made_of("nginx:1.26", exited("main", 0, 4));
+    let stop = Action::Stop(vec!["proxy".into()]);
+    assert_eq!(plan(&with(pod(), "Never"), &observed, at(5)).actions, [stop]);
+}
+
+#[test]
+fn a_companion_of_another_image_is_started_again_once_it_has_come_up() {
+    let pod = with(pod(), "Always");
+    let mut observed = all_run();
+    observed.now.containers[1] = made_of("envoy:0", runs("proxy"));
+    let message = "Init container proxy definition changed";
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [replace("proxy", message)]);
+    let slow = State::Running { started: false, ready: false, stopping: false, until: None };
+    observed.now.containers[1] = made_of("envoy:0", container("proxy", 0, slow));
+    assert_eq!(plan(&pod, &observed, at(5)).actions, []);
+    let observed = seen([made_of("other", runs("setup"))]);
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [], "others come to their end");
+}
+
+#[test]
+fn what_is_changed_is_stopped_once_for_whatever_else_is_wrong_with_it() {
+    let pod = with(pod(), "Always");
+    let mut observed = all_run();
+    let broken = Container {
+        failed_probe: Some(crate::probes::Kind::Liveness),
+        ..made_of("nginx:1.26", runs("main"))
+    };
+    observed.now.containers[2] = broken;
+    assert_eq!(plan(&pod, &observed, at(5)).actions.len(), 1);
+}
+
+#[test]
+fn with_another_image_or_other_resources_nobody_waits_for_what_failed_before() {
+    let mut pod = with(pod(), "Always");
+    spec(&mut pod).init_containers = None;
+    let memory = Memory::default();
+    memory.restarted(main_of(&pod), at(0), at(0));
+    memory.restarted(main_of(&pod), at(10), at(10));
+    let failed = |memory: &Memory| Observed {
+        troubles: memory.of("u1"),
+        ..seen([Container { attempt: 2, ..exited("main", 1, 11) }])
+    };
+    assert_eq!(plan(&pod, &failed(&memory), at(12)).until, Some(at(31)));
+    let mut other = pod.clone();
+    spec(&mut other).containers[0].image = Some("nginx:1.28".into());
+    let mut larger = pod.clone();
+    let resources = serde_json::json!({"limits": {"cpu": "1"}});
+    spec(&mut larger).containers[0].resources = serde_json::from_value(resources).unwrap();
+    for changed in [&other, &larger] {
+        let planned = plan(changed, &failed(&memory), at(12));
+        assert!(matches!(planned.actions[..], [Action::Restart(..)]), "{planned:?}");
+    }
+    memory.restarted(main_of(&other), at(12), at(12));
+    assert_eq!(plan(&other, &failed(&memory), at(12)).until, Some(at(21)), "it begins anew");
+    // The same for an image that could not be had.
+    let why = StartError::not_found("nginx:1.27");
+    memory.not_started(main_of(&pod), why, at(20));
+    let observed = Observed { troubles: memory.of("u1"), ..seen([]) };
+    assert_eq!(plan(&pod, &observed, at(21)).actions, []);
+    assert!(matches!(plan(&other, &observed, at(21)).actions[..], [Action::Start(_)]));
+}
+
+#[test]
+fn why_a_container_ended_at_once_is_said_before_that_it_is_waited_for() {
+    let mut pod = with(pod(), "Always");
+    spec(&mut pod).init_containers = None;
+    let waits = |why: StartError, seconds: i64| -> ContainerStateWaiting {
+        let memory = Memory::default();
+        memory.failed_run(main_of(&pod), why, at(5));
+        memory.restarted(main_of(&pod), at(5), at(5));
+        let main = Container { attempt: 1, ..exited("main", 128, 5) };
+        let observed = Observed { troubles: memory.of("u1"), ..seen([main]) };
+        let status = status(&pod, &observed, seconds);
+        named(&status.container_statuses, "main").state.clone().unwrap().waiting.unwrap()
+    };
+    let run = || StartError::Run("no such file".into());
+    let said = waits(run(), 5);
+    assert_eq!(said.reason.as_deref(), Some("RunContainerError"));
+    assert_eq!(said.message.as_deref(), Some("no such file"));
+    let said = waits(StartError::PostStart("the hook failed".into()), 5);
+    assert_eq!(said.reason.as_deref(), Some("PostStartHookError"));
+    assert_eq!(said.message.as_deref(), Some("the hook failed"));
+    assert_eq!(waits(run(), 6).reason.as_deref(), Some("CrashLoopBackOff"));
+}
