@@ -129,7 +129,7 @@ impl Saying<'_> {
             let asked = |verb: &String| self.may(verb, "driver", [self.namespace, driver]);
             let answers: Vec<_> = verbs.iter().map(asked).collect();
             let is_allowed = answers.iter().any(std::result::Result::is_ok);
-            answers.into_iter().find_map(|answer| answer.err()).filter(|_| !is_allowed)
+            answers.into_iter().find_map(std::result::Result::err).filter(|_| !is_allowed)
         };
         let refusals = changed_drivers(&before["devices"], &after["devices"]).into_iter();
         let errors = refusals.filter_map(refused).map(|why| {

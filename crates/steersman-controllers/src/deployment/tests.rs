@@ -310,6 +310,7 @@ fn pods_that_are_about_to_go_are_not_counted_on() {
     world.step();
     world.step();
     assert_eq!(world.sizes(), [("a".into(), 8), ("b".into(), 5)]); // nothing of b comes up
+    world.sets[0].status.as_mut().unwrap().available_replicas = Some(8);
     world.scale(5);
     world.step();
     let old = spec_replicas(&world.sets[0]);
