@@ -22,6 +22,7 @@ mod admission;
 mod families;
 mod outages;
 mod registration;
+mod rejection;
 mod restart_policy;
 mod termination_order;
 
@@ -36,6 +37,7 @@ mod script;
 mod cri;
 mod runtime;
 
+mod standing;
 mod static_pods;
 
 mod pods;

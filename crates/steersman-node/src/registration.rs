@@ -13,7 +13,6 @@ use steersman_scheduler::framework::Resources;
 use tokio::sync::watch;
 
 use crate::addresses::{Block, node_address};
-use crate::admission::Kernel;
 use crate::families::IpFamilies;
 use crate::groups::Shape;
 
@@ -103,6 +102,9 @@ pub(crate) fn agent(node: &str) -> Impersonation {
     let agent = Impersonation::new(&format!("system:node:{node}"), &["system:nodes"]);
     agent.expect("the names of nodes fit into headers")
 }
+
+/// A version of a kernel, as far as it matters to Pods.
+pub(crate) type Kernel = (u32, u32);
 
 impl Machine {
     /// One that exists only as an object.

@@ -1,28 +1,26 @@
 //! Whether a node takes a Pod that is bound to it, as a kubelet decides: whoever has bound it may not
 //! have looked, or may have looked at what is over.
 //!
-//! [`pods`] says what can be told of a Pod alone, [`standing`] what its Node says, and the ledger of
+//! [`pods`] says what can be told of a Pod alone, its [standing](crate::standing) what its Node says, and the ledger of
 //! [`addresses`](crate::addresses) what room there is beside others. A Pod that was taken once is not
 //! looked at again, whatever its Node says later.
 
 mod pods;
-mod standing;
 mod sysctls;
 #[cfg(test)]
 mod tests;
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use steersman::{Client, ListOptions, Result};
+use steersman::{Client, ListOptions, Result, clock};
 
-use crate::addresses::{Addresses, Rejection, Room};
+use crate::addresses::{Addresses, Room};
 use crate::registration::Machine;
+use crate::rejection::Rejection;
+use crate::standing::Standing;
 use crate::static_pods::is_static;
-#[cfg(test)]
-pub(crate) use standing::Limits;
-pub(crate) use standing::{Standing, Standings};
-pub(crate) use sysctls::Kernel;
 
 impl Addresses {
     /// The address that a machine gives a Pod, if it takes it.
@@ -54,16 +52,30 @@ impl Addresses {
             node: &machine.name,
             block: machine.pod_addresses(),
             capacity: machine.max_pods(),
-            standing: &self.standings.of(machine),
+            standing: &self.standing_of(machine),
         };
         self.reserve(pod, room)
+    }
+
+    /// Takes in what the Node of a machine says.
+    pub(crate) fn take_in_node(&self, node: &Node, machine: &Machine) {
+        let standing = Standing::of(node, machine.real_amounts());
+        self.standings.take_in(&machine.name, standing);
+    }
+
+    /// What the Node of a machine says; as long as nobody has seen it, what it was to say.
+    fn standing_of(&self, machine: &Machine) -> Arc<Standing> {
+        self.standings.get(&machine.name).unwrap_or_else(|| {
+            let node = machine.node(&clock::now_time());
+            Arc::new(Standing::of(&node, machine.real_amounts()))
+        })
     }
 
     /// Reads what a Node says, and which of its Pods are there.
     async fn catch_up(&self, machine: &Machine, client: &Client) -> Result<()> {
         let name = machine.name.as_str();
         if let Some(node) = client.get::<Node>(name).await? {
-            self.standings.take_in(&node, machine);
+            self.take_in_node(&node, machine);
         }
         let before = self.heard_of(name);
         let fields = Some(format!("spec.nodeName={name}"));

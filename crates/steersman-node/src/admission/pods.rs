@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::sysctls;
-use crate::addresses::Rejection;
 use crate::registration::Machine;
+use crate::rejection::Rejection;
 
 /// The operating system of all machines.
 const OS: &str = "linux";

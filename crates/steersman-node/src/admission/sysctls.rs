@@ -2,10 +2,8 @@
 
 use k8s_openapi::api::core::v1::PodSpec;
 
-use crate::addresses::Rejection;
-
-/// A version of a kernel, as far as it matters here.
-pub(crate) type Kernel = (u32, u32);
+use crate::registration::Kernel;
+use crate::rejection::Rejection;
 
 /// The parameters that are safe, and since which kernel they belong to a namespace.
 const SAFE: [(&str, Kernel); 14] = [

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::pods::check;
 use super::{Standing, sysctls};
-use crate::addresses::Rejection;
 use crate::families::IpFamilies;
 use crate::registration::Machine;
+use crate::rejection::Rejection;
 
 fn machine() -> Machine {
     let capacity = [("cpu", "2"), ("memory", "1Gi"), ("pods", "110")];
@@ -86,7 +86,7 @@ fn labels_and_taints_of_a_node_keep_pods_away() {
             "spec": {"taints": [taint]},
         });
         let node: Node = serde_json::from_value(node).unwrap();
-        Standing::of(&node, &machine())
+        Standing::of(&node, machine().real_amounts())
     };
     let fast = pod(&json!({}), json!({"nodeSelector": {"disk": "ssd"}}));
     assert_eq!(node(taint("NoExecute")).is_wanted(&fast), Ok(()));
@@ -112,7 +112,7 @@ fn a_machine_that_lies_gives_no_more_than_it_has() {
     let mut machine = machine();
     machine.shape.claims = [("cpu".to_owned(), "64".to_owned())].into();
     let node = machine.node(&steersman::clock::now_time());
-    let standing = Standing::of(&node, &machine);
+    let standing = Standing::of(&node, machine.real_amounts());
     let asked = |cpu: &str| {
         let amounts = json!({"cpu": cpu, "memory": "1Mi"});
         let amounts = serde_json::from_value(amounts).unwrap();

@@ -9,8 +9,8 @@ use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::plan::{Waiting, described};
 use super::status::End;
-use crate::addresses::Rejection;
 use crate::registration::Machine;
+use crate::rejection::Rejection;
 use crate::runtime::{Pulled, StartError};
 
 /// A container as Events name it.

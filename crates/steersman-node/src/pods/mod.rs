@@ -128,7 +128,7 @@ fn build<R: ContainerRuntime>(
         .watches_with(Watch::<Node>::of(), move |event: &Event<Node>, _: &mut Requests| {
             let machine = standing.machines.get(&*event.object().key().name);
             if let Some((machine, node)) = machine.zip(event.object().object()) {
-                standing.addresses.standings.take_in(&node, machine);
+                standing.addresses.take_in_node(&node, machine);
             }
         })
         .source(Source::stream(all_when(scripts, woken)).named("scripts"))

@@ -15,8 +15,9 @@ use super::removal::{Removal, removal};
 use super::resize::Allocations;
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
-use crate::addresses::{Addresses, Rejection};
+use crate::addresses::Addresses;
 use crate::registration::{Machine, Network};
+use crate::rejection::Rejection;
 use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, State};
 
 /// When to look again at what should have ended, if nobody tells before.

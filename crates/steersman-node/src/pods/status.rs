@@ -13,8 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::conditions::conditions;
 use super::phase::phase;
 use super::plan::{Observed, Plan};
-use crate::addresses::Rejection;
 use crate::eviction::REASON;
+use crate::rejection::Rejection;
 use crate::restart_policy::accompanies;
 use crate::runtime::{Container, Evicted, Sandbox, State};
 

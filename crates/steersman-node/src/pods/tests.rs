@@ -11,9 +11,9 @@ use super::removal::{Removal, removal};
 use super::status::{
     End, Surroundings, ending, has_ended, rejected, running as reported, time_left,
 };
-use crate::addresses::Rejection;
 use crate::duration::go;
 use crate::probes::Kind;
+use crate::rejection::Rejection;
 use crate::runtime::{Container, Evicted, Observation, Sandbox, Start, StartError, State};
 
 pub(super) fn pod() -> Pod {

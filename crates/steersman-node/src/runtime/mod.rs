@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use steersman::{Client, ObjectKey, Result};
 
-use crate::addresses::Rejection;
 use crate::probes::Kind;
+use crate::rejection::Rejection;
 pub(crate) use simulated::Simulated;
 
 /// What there is of a Pod.

@@ -20,7 +20,7 @@ use super::{
     Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Sandbox,
     Start, StartError, State,
 };
-use crate::addresses::Rejection;
+use crate::rejection::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
 use crate::termination_order::{ordered, waits_for};
 

@@ -11,7 +11,8 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::framework::{PodRequests, Resources};
 
 use super::sizes::{PENDING, Sizes};
-use crate::addresses::{Rejection, check_limits};
+use crate::addresses::check_limits;
+use crate::rejection::Rejection;
 
 /// A Pod on the same node.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::admission::{Neighbour, fits};
 use super::sizes::{Allocation, Pending, Progress, Sizes, is_told};
-use crate::addresses::Rejection;
+use crate::rejection::Rejection;
 use crate::runtime::Ledger;
 
 /// What all Pods have of their nodes.

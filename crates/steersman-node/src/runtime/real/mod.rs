@@ -59,11 +59,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::{Change, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Start};
-use crate::addresses::Rejection;
 use crate::cri::Cri;
 use crate::eviction::Condition;
 use crate::garbage::ImageRecords;
 use crate::housekeeping::Policies;
+use crate::rejection::Rejection;
 pub(crate) use cgroups::Cgroups;
 use config::Ground;
 use endings::Endings;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::{AppArmorProfile, Container, LifecycleHandler, Pod, PodSpec};
 
-use crate::addresses::Rejection;
+use crate::rejection::Rejection;
 
 /// Whether this machine enforces profiles of AppArmor. That changes only when it is started anew.
 static ARMOURED: LazyLock<bool> = LazyLock::new(|| {

@@ -6,12 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use steersman::clock;
 use steersman::placement::{selects, tolerates};
 use steersman_scheduler::framework::Resources;
 
-use crate::addresses::Rejection;
-use crate::registration::Machine;
+use crate::rejection::Rejection;
 use crate::static_pods::is_static;
 
 /// The standings of many nodes.
@@ -39,26 +37,20 @@ pub(crate) struct Limits {
 
 impl Standings {
     /// Takes in what the Node of a machine says.
-    pub(crate) fn take_in(&self, node: &Node, machine: &Machine) {
-        let standing = Arc::new(Standing::of(node, machine));
+    pub(crate) fn take_in(&self, name: &str, standing: Standing) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.insert(machine.name.clone(), standing);
+        all.insert(name.to_owned(), Arc::new(standing));
     }
 
-    /// What the Node of a machine says; as long as nobody has seen it, what it was to say.
-    pub(super) fn of(&self, machine: &Machine) -> Arc<Standing> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&machine.name) {
-            return Arc::clone(known);
-        }
-        drop(known);
-        Arc::new(Standing::of(&machine.node(&clock::now_time()), machine))
+    /// What the Node of a machine says, if anybody has seen it.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Standing>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 
 impl Standing {
-    /// As a Node says, apart from what its machine lies about.
-    pub(crate) fn of(node: &Node, machine: &Machine) -> Self {
+    /// As a Node says, apart from what its machine lies about: of that there is this much.
+    pub(crate) fn of(node: &Node, real: impl Iterator<Item = (String, Quantity)>) -> Self {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
         let stops = |taint: &&Taint| taint.effect == "NoExecute";
         let metadata = ObjectMeta {
@@ -68,7 +60,7 @@ impl Standing {
         };
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone());
         let mut allocatable = allocatable.unwrap_or_default();
-        allocatable.extend(machine.real_amounts());
+        allocatable.extend(real);
         Self {
             node: Node { metadata, ..Node::default() },
             taints: taints.into_iter().flatten().filter(stops).cloned().collect(),
