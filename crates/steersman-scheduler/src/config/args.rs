@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::validation::{Checked, Flaws};
+use super::flaws::{Checked, Flaws};
 use super::{ConfigurationError, PluginConfig};
 use crate::framework::Plugin;
 use crate::plugins::{

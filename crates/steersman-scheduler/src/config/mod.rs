@@ -1,6 +1,7 @@
 //! A `KubeSchedulerConfiguration`: which plug-ins each profile has, and what these are told.
 
 mod args;
+mod flaws;
 mod form;
 mod profiles;
 #[cfg(test)]
@@ -13,8 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use flaws::Flaws;
 pub(crate) use profiles::assemble;
-use validation::Flaws;
 
 use crate::extender::ExtenderConfiguration;
 use crate::names::SCHEDULER_NAME;

@@ -3,73 +3,17 @@
 use k8s_openapi::api::core::v1::{
     NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint,
 };
-use serde::Serialize;
 use steersman_values::names::{label_value, qualified_name};
 
 use super::args::{
     BalancedArgs, DynamicResourcesArgs, FitArgs, InterPodAffinityArgs, NodeAffinityArgs, Point,
     PreemptionArgs, ResourceSpec, ScoringStrategy, SpreadArgs, VolumeBindingArgs,
 };
+use super::flaws::{Checked, Flaws};
 
 const STRATEGIES: [&str; 3] = ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"];
 const ACTIONS: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 const OPERATORS: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
-
-/// Arguments that may be wrong.
-pub(super) trait Checked {
-    /// Notes what is wrong with what stands at this path.
-    fn check(&self, path: &str, flaws: &mut Flaws);
-}
-
-/// What is wrong, field by field.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flaws(Vec<String>);
-
-impl Flaws {
-    pub(super) fn none(self) -> Result<(), String> {
-        match &self.0[..] {
-            [] => Ok(()),
-            [flaw] => Err(flaw.clone()),
-            flaws => Err(format!("[{}]", flaws.join(", "))),
-        }
-    }
-
-    pub(super) fn duplicate(&mut self, field: &str, value: &str) {
-        self.0.push(format!("{field}: Duplicate value: {value:?}"));
-    }
-
-    fn invalid(&mut self, field: &str, value: impl Serialize, why: &str) {
-        let value = serde_json::to_string(&value).unwrap_or_default();
-        self.0.push(format!("{field}: Invalid value: {value}: {why}"));
-    }
-
-    fn required(&mut self, field: &str, why: &str) {
-        self.0.push(format!("{field}: Required value: {why}"));
-    }
-
-    fn forbidden(&mut self, field: &str, why: &str) {
-        self.0.push(format!("{field}: Forbidden: {why}"));
-    }
-
-    fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
-        let supported: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
-        let supported = supported.join(", ");
-        self.0
-            .push(format!("{field}: Unsupported value: {value:?}: supported values: {supported}"));
-    }
-
-    fn not_qualified(&mut self, field: &str, name: &str) {
-        for why in qualified_name(name) {
-            self.invalid(field, name, &why);
-        }
-    }
-
-    fn out_of_range(&mut self, field: &str, value: i64, max: i64) {
-        if !(0..=max).contains(&value) {
-            self.invalid(field, value, &format!("not in valid range [0, {max}]"));
-        }
-    }
-}
 
 /// The path of a field, which is the first if nothing stands above it.
 fn below(path: &str, field: &str) -> String {
