@@ -19,8 +19,11 @@ use crate::groups::Shape;
 /// The version that nodes claim to run.
 pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
 /// What not every kubelet can do, and these can.
-pub(crate) const FEATURES: [&str; 2] =
-    ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
+pub(crate) const FEATURES: [&str; 3] = [
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+];
 /// On a Node to whose machine a controller attaches volumes.
 const ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 /// Type, status, reason and message of what a healthy kubelet reports.

@@ -56,6 +56,9 @@ pub(crate) enum Rejection {
     /// It has a profile that nothing enforces.
     #[error("Cannot enforce AppArmor: {0}")]
     AppArmor(String),
+    /// It needs what this kubelet does not say that it can do.
+    #[error("Pod requires node features that are not available: {0}")]
+    Features(String),
     /// It asks for something that the node cannot do.
     #[error("{0}")]
     Unsupported(String),
@@ -78,6 +81,7 @@ impl Rejection {
             Self::Os => "PodOSNotSupported".into(),
             Self::StrictGroups => "SupplementalGroupsPolicyNotSupported".into(),
             Self::AppArmor(_) => "AppArmor".into(),
+            Self::Features(_) => "PodFeatureUnsupported".into(),
             Self::Unsupported(_) => "UnexpectedAdmissionError".into(),
             Self::Evicted(_) => crate::eviction::REASON.into(),
         }

@@ -10,7 +10,8 @@ pub(crate) fn accompanies(container: &Container) -> bool {
 /// Whether a container that exited with this code is started again: by its own rules, its own
 /// policy or that of its Pod.
 pub(crate) fn restarts(container: &Container, spec: &PodSpec, code: i32) -> bool {
-    if container.restart_policy.is_some() && ruled_to_restart(container, code) {
+    let rule = container.restart_policy.as_ref().and_then(|_| ruled(container, code));
+    if matches!(rule, Some("Restart" | "RestartAllContainers")) {
         return true;
     }
     let policy = container.restart_policy.as_ref().or(spec.restart_policy.as_ref());
@@ -21,7 +22,13 @@ pub(crate) fn restarts(container: &Container, spec: &PodSpec, code: i32) -> bool
     }
 }
 
-fn ruled_to_restart(container: &Container, code: i32) -> bool {
+/// Whether all containers of a Pod are started anew because this one exited with this code.
+pub(crate) fn restarts_all(container: &Container, code: i32) -> bool {
+    ruled(container, code) == Some("RestartAllContainers")
+}
+
+/// What the first rule says that is about this code.
+fn ruled(container: &Container, code: i32) -> Option<&str> {
     let mut rules = container.restart_policy_rules.iter().flatten();
     let matching = rules.find(|rule| {
         rule.exit_codes.as_ref().is_some_and(|codes| {
@@ -29,5 +36,5 @@ fn ruled_to_restart(container: &Container, code: i32) -> bool {
             if codes.operator == "NotIn" { !listed } else { listed }
         })
     });
-    matching.is_some_and(|rule| rule.action == "Restart")
+    matching.map(|rule| rule.action.as_str())
 }

@@ -203,3 +203,39 @@ async fn what_keeps_failing_waits_and_what_has_no_image_says_so() {
     }
     machine.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_says_so_takes_all_others_with_it_and_all_begin_anew() {
+    let machine = Machine::start("together").await;
+    let runs = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
+    let fails_once = format!("test -f /data/done || {{ touch /data/done; exit 42; }}; {runs}");
+    let mut source = shell("source", &fails_once);
+    source["restartPolicy"] = json!("Never");
+    source["restartPolicyRules"] = json!([{"action": "RestartAllContainers",
+        "exitCodes": {"operator": "In", "values": [42]}}]);
+    source["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let mut companion = shell("proxy", runs);
+    companion["restartPolicy"] = json!("Always");
+    // Nobody asks it before it is stopped, and it has no time.
+    let slow = json!({"preStop": {"exec": {"command": ["sh", "-c", "echo asked; sleep 60"]}}});
+    companion["lifecycle"] = slow;
+    let mut pod = spec("Never", &json!([source, shell("other", runs)]));
+    pod["initContainers"] = json!([shell("setup", "echo setup"), companion]);
+    pod["volumes"] = json!([{"name": "data", "emptyDir": {}}]);
+    machine.run("whole", pod).await;
+    let all = ["setup", "proxy", "source", "other"];
+    let begun_anew = |pod: &k8s_openapi::api::core::v1::Pod| {
+        is_ready(pod) && all.iter().all(|name| status(pod, name).unwrap().restart_count == 1)
+    };
+    let pod = machine.until("whole", begun_anew).await;
+    for name in all {
+        let last = status(&pod, name).unwrap().last_state.clone().unwrap().terminated.unwrap();
+        assert_eq!(last.reason.as_deref(), Some("RestartingAllContainers"), "{name}");
+        assert_eq!(last.exit_code, 137, "{name}");
+    }
+    let conditions = pod.status.as_ref().unwrap().conditions.iter().flatten();
+    let condition = conditions.clone().find(|it| it.type_ == "AllContainersRestarting").unwrap();
+    assert_eq!(condition.status, "False");
+    assert!(machine.log(&pod, "setup", 1).contains("setup"), "it was set up again");
+    machine.end().await;
+}

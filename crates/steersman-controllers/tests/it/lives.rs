@@ -259,3 +259,42 @@ async fn that_the_time_of_a_pod_is_up_is_told_before_it_has_ended(cluster: Clust
     assert_eq!(phase(&get(&cluster, "web").await?), "Failed");
     Ok(())
 }
+
+#[steersman::test]
+async fn a_container_takes_all_others_with_it_if_its_rule_says_so(cluster: Cluster) -> Result<()> {
+    let rule = json!({"action": "RestartAllContainers",
+        "exitCodes": {"operator": "In", "values": [42]}});
+    let main = json!({"name": "main", "image": "nginx", "restartPolicy": "Never",
+        "restartPolicyRules": [rule]});
+    let proxy = json!({"name": "proxy", "image": "envoy", "restartPolicy": "Always"});
+    let mut web = pod(
+        "web",
+        &json!({
+            "restartPolicy": "Never",
+            "initContainers": [{"name": "setup", "image": "setup"}, proxy],
+            "containers": [main, {"name": "other", "image": "nginx"}],
+        }),
+    );
+    // Twice all begin anew, then the Pod fails with its main container.
+    let annotations = json!({"steersman.dev/main.exit-code": "42,42,1",
+        "steersman.dev/main.runs-for": "1m", "steersman.dev/other.runs-for": "1h",
+        "steersman.dev/proxy.pre-stop": "1h"});
+    web.metadata.annotations = serde_json::from_value(annotations)?;
+    cluster.client().create(&web).await?;
+    let restarts = |pod: &Pod| -> Vec<i32> {
+        let Some(status) = &pod.status else { return Vec::new() };
+        let statuses = status.init_container_statuses.iter().chain(&status.container_statuses);
+        statuses.flatten().map(|status| status.restart_count).collect()
+    };
+    for round in 0..3 {
+        cluster.eventually("web", is_ready).await?;
+        let running = get(&cluster, "web").await?;
+        assert_eq!(restarts(&running), [round; 4], "all of them, one at a time");
+        cluster.advance(61 * SECOND).await;
+    }
+    let ended = get(&cluster, "web").await?;
+    assert_eq!((phase(&ended), restarts(&ended)), ("Running", vec![2; 4]), "the other runs on");
+    cluster.advance(60 * 60 * SECOND).await;
+    assert_eq!(phase(&get(&cluster, "web").await?), "Failed");
+    Ok(())
+}

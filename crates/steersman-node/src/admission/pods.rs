@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
+use steersman_scheduler::framework::needed_features;
+
 use super::sysctls;
 use crate::registration::Machine;
 use crate::rejection::Rejection;
@@ -25,6 +27,12 @@ pub(super) fn check(pod: &Pod, machine: &Machine) -> Result<(), Rejection> {
     let policy = context.and_then(|context| context.supplemental_groups_policy.as_deref());
     if policy == Some("Strict") && !machine.has_strict_groups() {
         return Err(Rejection::StrictGroups);
+    }
+    let missing =
+        needed_features(spec).filter(|name| !machine.features.iter().any(|it| it == name));
+    let missing: Vec<&str> = missing.collect();
+    if !missing.is_empty() {
+        return Err(Rejection::Features(missing.join(", ")));
     }
     Ok(())
 }

@@ -123,3 +123,17 @@ fn a_machine_that_lies_gives_no_more_than_it_has() {
     let (reason, _) = said(standing.limits.check(&asked("3"), &nothing));
     assert_eq!(reason, "OutOfcpu");
 }
+
+#[test]
+fn what_this_kubelet_does_not_say_it_can_do_is_refused() {
+    let rules = json!([{"action": "RestartAllContainers",
+        "exitCodes": {"operator": "In", "values": [42]}}]);
+    let init = json!([{"name": "a", "image": "a", "restartPolicyRules": rules}]);
+    let pod = pod(&json!({}), json!({"initContainers": init}));
+    assert_eq!(check(&pod, &machine()), Ok(()));
+    let older = Machine { features: Vec::new(), ..machine() };
+    let (reason, message) = said(check(&pod, &older));
+    assert_eq!(reason, "PodFeatureUnsupported");
+    let missing = "RestartAllContainersOnContainerExits";
+    assert_eq!(message, format!("Pod requires node features that are not available: {missing}"));
+}

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 
+use super::anew::Anew;
 use crate::runtime::StartError;
 
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
@@ -92,6 +93,8 @@ pub(super) struct Memory {
     /// The containers that were stopped only to be started as they now are in their Pods, by uid and
     /// name, with how many were started before them.
     replaced: Mutex<HashMap<String, HashMap<String, i32>>>,
+    /// The containers that count as if they had never been there, by uid.
+    anew: Mutex<HashMap<String, Anew>>,
     /// The Pods of which people were told that their time is up, by uid.
     overdue: Mutex<HashSet<String>>,
 }
@@ -145,6 +148,16 @@ impl Memory {
         locked(&self.replaced).get(uid).cloned().unwrap_or_default()
     }
 
+    /// Notes that all containers of a Pod are started anew.
+    pub(super) fn begin_anew(&self, uid: &str, containers: &[(String, i32)], now: Timestamp) {
+        locked(&self.anew).entry(uid.to_owned()).or_default().begin(containers, now);
+    }
+
+    /// The containers of a Pod that are started anew.
+    pub(super) fn anew_of(&self, uid: &str) -> Anew {
+        locked(&self.anew).get(uid).cloned().unwrap_or_default()
+    }
+
     /// Notes that the time of a Pod is up, and tells whether that is news.
     pub(super) fn overdue(&self, uid: &str) -> bool {
         locked(&self.overdue).insert(uid.to_owned())
@@ -154,6 +167,7 @@ impl Memory {
     pub(super) fn forget(&self, uid: &str) {
         locked(&self.pods).remove(uid);
         locked(&self.replaced).remove(uid);
+        locked(&self.anew).remove(uid);
         locked(&self.overdue).remove(uid);
     }
 

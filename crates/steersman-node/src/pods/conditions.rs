@@ -3,8 +3,12 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::resize::{self, Sizes};
+use steersman_scheduler::framework::may_restart_all;
+
+use super::plan::Observed;
+use super::resize;
 use crate::restart_policy::accompanies;
+use crate::runtime::Sandbox;
 
 /// What a condition says.
 struct Said {
@@ -24,19 +28,19 @@ impl Said {
 }
 
 /// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
-/// others first, then what is said of a resize, and its own. One whose status stays keeps its time. `connected` if what containers share is there.
+/// others first, then what is said of a resize, and its own. One whose status stays keeps its time.
 pub(super) fn conditions(
     pod: &Pod,
     status: &PodStatus,
-    sizes: &Sizes,
-    connected: bool,
+    observed: &Observed,
     now: &Time,
 ) -> Vec<PodCondition> {
     let default = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&default);
     let ended = is_terminal(status);
     let containers_ready = containers_ready(spec, status);
-    let own = [
+    let connected = observed.now.sandbox != Sandbox::Absent;
+    let mut own = vec![
         (
             "PodReadyToStartContainers",
             Said { holds: !ended && connected, reason: None, message: None },
@@ -47,10 +51,13 @@ pub(super) fn conditions(
         // Not all have a scheduler that says so.
         ("PodScheduled", Said::yes()),
     ];
+    if may_restart_all(spec) {
+        own.push(("AllContainersRestarting", restarts_all(status, observed)));
+    }
     let old = status.conditions.clone().unwrap_or_default();
     let is_own =
         |type_: &str| own.iter().any(|(own, _)| *own == type_) || resize::is_own_condition(type_);
-    let resizing = if ended { Vec::new() } else { resize::conditions(sizes, &old, now) };
+    let resizing = if ended { Vec::new() } else { resize::conditions(&observed.sizes, &old, now) };
     let others = old.iter().filter(|condition| !is_own(&condition.type_)).cloned();
     let own = own.iter().map(|(type_, said)| {
         let holds = if said.holds { "True" } else { "False" };
@@ -93,6 +100,19 @@ fn initialized(spec: &PodSpec, status: &PodStatus) -> Said {
     }
     let message = format!("containers with incomplete status: [{}]", incomplete.join(" "));
     Said { message: Some(message), ..Said::no("ContainersNotInitialized") }
+}
+
+fn restarts_all(status: &PodStatus, observed: &Observed) -> Said {
+    match status.phase.as_deref() {
+        Some("Succeeded") => return Said::no("PodCompleted"),
+        Some("Failed") => return Said::no("PodFailed"),
+        _ => {}
+    }
+    if !observed.restarts_all() {
+        return Said { holds: false, reason: None, message: None };
+    }
+    let message = Some("container exited with restart policy rule".into());
+    Said { reason: Some("RestartAllContainersStarted"), message, ..Said::yes() }
 }
 
 /// Whether a container was ever started.

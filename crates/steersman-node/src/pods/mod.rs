@@ -5,6 +5,7 @@
 //! [`conditions`], and [`resize`] who gets other resources (all pure). [`reconcile`] and [`resizing`]
 //! carry it out through the runtime and write, and [`events`] tells people of it.
 
+mod anew;
 mod backoff;
 mod conditions;
 mod events;

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodSpec, PodStatus};
 
+use super::anew;
 use crate::restart_policy::{accompanies, restarts};
 
 /// How far the containers of a Pod are.
@@ -35,6 +36,11 @@ fn runs(status: &ContainerStatus) -> bool {
 
 fn waits(status: &ContainerStatus) -> bool {
     status.state.as_ref().is_some_and(|state| state.waiting.is_some())
+}
+
+/// Whether a container waits because all of its Pod are started anew.
+fn waits_anew(status: &ContainerStatus) -> bool {
+    waits(status) && status.last_state.as_ref().is_some_and(anew::is_restarting)
 }
 
 /// The phase of a Pod whose containers have these statuses. `terminal` if nothing is started again.
@@ -73,7 +79,9 @@ fn count(spec: &PodSpec, status: &PodStatus) -> Counts {
                 counts.uninitialized += usize::from(pending && !begun);
             }
             Some(0) => {}
-            Some(code) if !restarts(container, spec, code) => counts.failed += 1,
+            Some(code) if !restarts(container, spec, code) && !status.is_some_and(waits_anew) => {
+                counts.failed += 1;
+            }
             Some(_) => {} // it is tried again, and what comes after it waits
             None => counts.uninitialized += usize::from(!begun),
         }

@@ -2,6 +2,7 @@
 //!
 //! Init containers run one after the other, then all main containers at once. What has ended is
 //! started again if its restart policy says so: at once the first time, then after a growing time.
+//! When one ends of which its Pod says that all others go with it, all are stopped and begin anew.
 //! When the last main container has ended for good, or an init container has failed for good, the
 //! containers that only accompany others are stopped.
 
@@ -10,11 +11,12 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
 
+use super::anew::Anew;
 use super::backoff::{Definition, Trouble, Troubles};
 use super::resize::{Sizes, changes};
 use crate::duration::go;
 use crate::probes::ContainerProbes;
-use crate::restart_policy::{accompanies, restarts};
+use crate::restart_policy::{accompanies, restarts, restarts_all};
 use crate::runtime::{Change, Container, Observation, Start, StartError, State};
 
 /// The code of what is ended by force.
@@ -22,6 +24,9 @@ const KILLED: i32 = 137;
 /// For how long it is said that a pull or a start failed, before it is said that the next is waited
 /// for.
 const FAILURE_SHOWN: SignedDuration = SignedDuration::from_secs(1);
+/// How soon all containers can be started anew once more: what ends at once must not keep a node busy,
+/// and a kubelet does not hear of it any sooner.
+const HEARD_OF: SignedDuration = SignedDuration::from_secs(1);
 
 /// What is known of a Pod.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +37,8 @@ pub(super) struct Observed {
     /// Which containers were stopped only to be started as they now are, with how many of their name
     /// were started before them.
     pub(super) replaced: HashMap<String, i32>,
+    /// Which containers count as if they had never been there.
+    pub(super) anew: Anew,
     /// What its containers have of its node.
     pub(super) sizes: Sizes,
 }
@@ -63,6 +70,13 @@ pub(super) enum Action {
         names: Vec<String>,
         /// Whether they are started again in another.
         again: bool,
+    },
+    /// Stops what runs at once, because one has ended with which all are started anew.
+    BeginAnew {
+        /// All of them, each with how many of its name were started before it.
+        containers: Vec<(String, i32)>,
+        /// Those that run.
+        running: Vec<String>,
     },
     /// Stops what is started again with other resources.
     StopToResize {
@@ -99,9 +113,19 @@ impl Observed {
         self.now.containers.iter().find(|container| container.name == name)
     }
 
+    /// The same, unless it is started anew with all others.
+    fn present(&self, name: &str) -> Option<&Container> {
+        self.of(name).filter(|container| !self.anew.includes(container))
+    }
+
     /// The same, unless what it shared with others is no more.
     fn current(&self, name: &str) -> Option<&Container> {
-        self.of(name).filter(|container| !container.outdated)
+        self.present(name).filter(|container| !container.outdated)
+    }
+
+    /// Whether all containers are started anew, and some of those before still run.
+    pub(super) fn restarts_all(&self) -> bool {
+        self.now.containers.iter().any(|it| it.runs() && self.anew.includes(it))
     }
 
     /// Whether anything still runs.
@@ -125,7 +149,7 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan { until: observed.until(), ..Plan::default() };
     let Some(spec) = &pod.spec else { return plan };
     let mut planning = Planning { pod, spec, observed, now, plan: &mut plan };
-    if planning.leaves() {
+    if planning.leaves() || planning.begins_anew_as_a_whole() {
         return plan;
     }
     planning.replace_changed();
@@ -196,7 +220,7 @@ impl Planning<'_> {
 
     fn run_main(&mut self) {
         for container in &self.spec.containers {
-            match self.observed.of(&container.name).map(|found| (found, &found.state)) {
+            match self.observed.present(&container.name).map(|found| (found, &found.state)) {
                 None => self.start(&container.name, container.image.as_deref()),
                 Some((found, State::Exited { .. })) if self.is_replaced(found) => {
                     self.start_replaced(found);
@@ -217,7 +241,7 @@ impl Planning<'_> {
     /// Whether every main container has ended for good.
     fn is_over(&self) -> bool {
         self.spec.containers.iter().all(|container| {
-            self.observed.of(&container.name).is_some_and(|found| match found.state {
+            self.observed.present(&container.name).is_some_and(|found| match found.state {
                 State::Exited { code, .. } => {
                     !restarts(container, self.spec, code) && !self.is_replaced(found)
                 }
@@ -238,6 +262,32 @@ impl Planning<'_> {
             self.plan.actions.push(Action::Leave { names, again });
         }
         !left.is_empty()
+    }
+
+    /// When one has ended so that all are started anew, what runs is stopped before.
+    fn begins_anew_as_a_whole(&mut self) -> bool {
+        let observed = self.observed;
+        let all = self.spec.init_containers.iter().flatten().chain(&self.spec.containers);
+        let found = || all.clone().filter_map(|it| Some((it, observed.of(&it.name)?)));
+        let calls = |container: &Spec, found: &Container| match found.state {
+            State::Exited { code, .. } => {
+                restarts_all(container, code) && !observed.anew.includes(found)
+            }
+            State::Running { .. } => false,
+        };
+        if !found().any(|(container, found)| calls(container, found)) {
+            return observed.restarts_all();
+        }
+        let again = observed.anew.since.and_then(|since| since.checked_add(HEARD_OF).ok());
+        if let Some(again) = again.filter(|again| self.now < *again) {
+            self.look_again(again);
+            return true;
+        }
+        let containers = found().map(|(_, found)| (found.name.clone(), found.attempt)).collect();
+        let running = found().filter(|(_, found)| found.runs());
+        let running = running.map(|(_, found)| found.name.clone()).collect();
+        self.plan.actions.push(Action::BeginAnew { containers, running });
+        true
     }
 
     /// Whether there is anything to be started in another sandbox.

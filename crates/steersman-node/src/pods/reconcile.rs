@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Preconditions};
 use steersman::{Client, Context, Error, Next, Reconciler, Result, clock};
 
+use super::anew::Anew;
 use super::backoff::{Memory, Whose};
 use super::events::Teller;
 use super::plan::{Action, Observed, Plan, plan};
@@ -164,7 +165,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let sizes = self.allocations.of(pod);
         let uid = uid_of(pod);
         let (troubles, replaced) = (self.memory.of(uid), self.memory.replaced_of(uid));
-        Ok(Observed { now: seen, troubles, replaced, sizes })
+        let anew = self.memory.anew_of(uid).or(Anew::told(pod));
+        Ok(Observed { now: seen, troubles, replaced, anew, sizes })
     }
 
     async fn act(
@@ -204,6 +206,13 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.killing(name, message);
                 self.memory.replaced(uid_of(pod), name, *attempt);
                 self.runtime.stop(pod, std::slice::from_ref(name), now).await
+            }
+            Action::BeginAnew { containers, running } => {
+                for name in running {
+                    teller.killing(name, "killing");
+                }
+                self.memory.begin_anew(uid_of(pod), containers, now);
+                self.runtime.stop(&at_once(pod), running, now).await
             }
             Action::StopToResize { name, attempt } => {
                 teller.killing(name, &format!("Container {name} resize requires restart"));
@@ -375,6 +384,15 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
             self.run(&pod, machine, &ctx).await
         }
     }
+}
+
+/// A Pod that leaves its containers no time to end.
+fn at_once(pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
+    if let Some(spec) = &mut pod.spec {
+        spec.termination_grace_period_seconds = Some(0);
+    }
+    pod
 }
 
 /// Whether a container came of a start.

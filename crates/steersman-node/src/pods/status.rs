@@ -10,13 +10,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::anew;
 use super::conditions::conditions;
 use super::phase::phase;
 use super::plan::{Observed, Plan};
 use crate::eviction::REASON;
 use crate::rejection::Rejection;
 use crate::restart_policy::accompanies;
-use crate::runtime::{Container, Evicted, Sandbox, State};
+use crate::runtime::{Container, Evicted, State};
 
 /// How much the containers of a Pod can say together of how they ended, in bytes.
 const LAST_WORDS_MAX: usize = 12 * 1024;
@@ -100,6 +101,7 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
     status.observed_generation = pod.metadata.generation;
     let Some(spec) = &pod.spec else { return status };
     let reporting = Reporting {
+        pod,
         observed,
         plan,
         creating: creating(spec, observed),
@@ -153,8 +155,7 @@ fn complete(
         disrupt(pod, &mut status, message, now);
     }
     status.phase = Some(phase.into());
-    let connected = observed.now.sandbox != Sandbox::Absent;
-    status.conditions = Some(conditions(pod, &status, &observed.sizes, connected, &time(now)));
+    status.conditions = Some(conditions(pod, &status, observed, &time(now)));
     status
 }
 
@@ -178,6 +179,7 @@ fn disrupt(pod: &Pod, status: &mut PodStatus, message: &str, now: Timestamp) {
 
 /// How containers are told of.
 struct Reporting<'a> {
+    pod: &'a Pod,
     observed: &'a Observed,
     plan: &'a Plan,
     /// Why those wait that were not started yet.
@@ -251,11 +253,7 @@ impl Reporting<'_> {
             image_id: found.image_id.clone(),
             container_id: Some(found.id.clone()),
             restart_count: found.attempt,
-            last_state: found
-                .last
-                .as_deref()
-                .and_then(|last| self.terminated(last))
-                .or(base.last_state),
+            last_state: self.last_of(found).or(base.last_state),
             ..base
         };
         match (&found.state, waiting) {
@@ -265,6 +263,12 @@ impl Reporting<'_> {
                 let started = Some(*started);
                 ContainerStatus { ready: *ready, started, state: Some(state), ..base }
             }
+            (State::Exited { .. }, waiting) if self.begins_anew(found) => ContainerStatus {
+                state: Some(waits(waiting.unwrap_or_else(anew::waiting))),
+                last_state: Some(anew::ended(self.terminated(found))),
+                restart_count: found.attempt.saturating_add(1),
+                ..base
+            },
             (State::Exited { .. }, None) => {
                 ContainerStatus { state: self.terminated(found), ..base }
             }
@@ -273,6 +277,21 @@ impl Reporting<'_> {
                 last_state: self.terminated(found),
                 ..base
             },
+        }
+    }
+
+    /// Whether a container is about to be started anew with all others. Until all have ended, people are
+    /// told how this one did: an agent that is started meanwhile has to know as well.
+    fn begins_anew(&self, found: &Container) -> bool {
+        self.observed.anew.includes(found) && !self.observed.restarts_all()
+    }
+
+    /// How the container before this one ended.
+    fn last_of(&self, found: &Container) -> Option<ContainerState> {
+        let last = found.last.as_deref().and_then(|last| self.terminated(last));
+        match self.observed.anew.precedes(found) || anew::is_told(self.pod, found) {
+            true => Some(anew::ended(last)),
+            false => last,
         }
     }
 

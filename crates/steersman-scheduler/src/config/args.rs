@@ -13,9 +13,9 @@ use super::{ConfigurationError, PluginConfig};
 use crate::framework::Plugin;
 use crate::plugins::{
     BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, Handle,
-    ImageLocality, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable,
-    NodeVolumeLimits, PodTopologySpread, PrioritySort, SchedulingGates, ShapePoint, Strategy,
-    TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
+    ImageLocality, InterPodAffinity, NodeAffinity, NodeDeclaredFeatures, NodeName, NodePorts,
+    NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, PrioritySort, SchedulingGates,
+    ShapePoint, Strategy, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -115,6 +115,7 @@ pub(super) fn make(
         "PrioritySort" => Arc::new(PrioritySort),
         "NodeUnschedulable" => Arc::new(NodeUnschedulable),
         "NodeName" => Arc::new(NodeName),
+        "NodeDeclaredFeatures" => Arc::new(NodeDeclaredFeatures),
         "TaintToleration" => Arc::new(TaintToleration),
         "NodeAffinity" => {
             let NodeAffinityArgs { added_affinity } = read(name, args)?;

@@ -45,7 +45,7 @@ fn without_profiles_there_is_the_default_one_with_the_plugins_of_kubernetes() {
     assert_eq!(names(&profiles[0], Points::SCORE), scores);
     let filters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts \
                    NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone \
-                   PodTopologySpread InterPodAffinity DynamicResources";
+                   PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures";
     assert_eq!(names(&profiles[0], Points::FILTER), filters);
     assert_eq!(names(&profiles[0], Points::QUEUE_SORT), "PrioritySort");
 }

@@ -75,10 +75,12 @@ impl Action {
     pub const POD_GENERATED_CLAIM: Self = Self(1 << 11);
     /// Something else of it changed.
     pub const OTHER_UPDATE: Self = Self(1 << 12);
+    /// A node says that its kubelet can do something else.
+    pub const NODE_DECLARED_FEATURE: Self = Self(1 << 13);
     /// Any change of what is there.
-    pub const UPDATE: Self = Self(((1 << 13) - 1) & !0b11);
+    pub const UPDATE: Self = Self(Self::ALL.0 & !0b11);
     /// Anything.
-    pub const ALL: Self = Self((1 << 13) - 1);
+    pub const ALL: Self = Self((1 << 14) - 1);
 
     /// Whether they have something in common.
     pub fn intersects(self, other: Self) -> bool {
@@ -210,6 +212,7 @@ impl ClusterEvent {
             Action::NODE_TAINT => "UpdateNodeTaint",
             Action::NODE_CONDITION => "UpdateNodeCondition",
             Action::NODE_ANNOTATION => "UpdateNodeAnnotation",
+            Action::NODE_DECLARED_FEATURE => "UpdateNodeDeclaredFeature",
             Action::POD_LABEL => "UpdatePodLabel",
             Action::POD_SCALE_DOWN => "UpdatePodScaleDown",
             Action::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",

@@ -6,6 +6,7 @@
 
 mod cycle;
 mod events;
+mod features;
 mod fit_error;
 mod host_ports;
 mod kin;
@@ -26,6 +27,7 @@ mod verdicts;
 
 pub use cycle::{Cycle, CycleState};
 pub use events::{Action, Before, ClusterEvent, Hint, Interest, Object, Resource};
+pub use features::{declares, may_restart_all, needed_features};
 pub(crate) use fit_error::FitError;
 pub use host_ports::HostPort;
 pub use kin::Kin;

@@ -12,6 +12,7 @@ mod handle;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
+mod node_declared_features;
 mod node_name;
 mod node_ports;
 mod node_resources;
@@ -34,6 +35,7 @@ pub(crate) use handle::Handle;
 pub(crate) use image_locality::ImageLocality;
 pub(crate) use inter_pod_affinity::InterPodAffinity;
 pub(crate) use node_affinity::NodeAffinity;
+pub(crate) use node_declared_features::NodeDeclaredFeatures;
 pub(crate) use node_name::NodeName;
 pub(crate) use node_ports::NodePorts;
 pub(crate) use node_resources::{BalancedAllocation, Fit, ShapePoint, Strategy, Weighted};
@@ -45,7 +47,7 @@ pub(crate) use taint_toleration::TaintToleration;
 pub(crate) use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};
 
 /// The plug-ins of a profile that chooses none, with the weights of their scores.
-pub(crate) const DEFAULTS: [(&str, i64); 19] = [
+pub(crate) const DEFAULTS: [(&str, i64); 20] = [
     ("SchedulingGates", 1),
     ("PrioritySort", 1),
     ("NodeUnschedulable", 1),
@@ -65,4 +67,5 @@ pub(crate) const DEFAULTS: [(&str, i64); 19] = [
     ("NodeResourcesBalancedAllocation", 1),
     ("ImageLocality", 1),
     ("DefaultBinder", 1),
+    ("NodeDeclaredFeatures", 1),
 ];

@@ -133,6 +133,7 @@ fn node_changes(old: Option<&Node>, new: &Node) -> Vec<Action> {
         let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
         all.into_iter().flatten().map(|it| (it.type_.clone(), it.status.clone())).collect()
     };
+    let declared = |node: &Node| node.status.as_ref().and_then(|it| it.declared_features.clone());
     let opens = old_spec.unschedulable == Some(true) && new_spec.unschedulable != Some(true);
     let found = [
         (allocatable(old) != allocatable(new), Action::NODE_ALLOCATABLE),
@@ -140,6 +141,7 @@ fn node_changes(old: Option<&Node>, new: &Node) -> Vec<Action> {
         (opens || old_spec.taints != new_spec.taints, Action::NODE_TAINT),
         (conditions(old) != conditions(new), Action::NODE_CONDITION),
         (old.metadata.annotations != new.metadata.annotations, Action::NODE_ANNOTATION),
+        (declared(old) != declared(new), Action::NODE_DECLARED_FEATURE),
     ];
     found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, action)| action).collect()
 }

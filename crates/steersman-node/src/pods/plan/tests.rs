@@ -1,8 +1,10 @@
-use k8s_openapi::api::core::v1::{ContainerStateWaiting, PodSpec};
+use k8s_openapi::api::core::v1::{ContainerStateWaiting, PodSpec, PodStatus};
 
 use super::*;
 use crate::pods::backoff::Memory;
-use crate::pods::tests::{all_run, at, container, exited, main_of, named, pod, runs, seen};
+use crate::pods::tests::{
+    all_run, at, condition, container, exited, main_of, named, pod, runs, seen,
+};
 use crate::pods::tests::{status, with};
 
 /// A container of this image.
@@ -130,4 +132,108 @@ fn why_a_container_ended_at_once_is_said_before_that_it_is_waited_for() {
     assert_eq!(said.reason.as_deref(), Some("PostStartHookError"));
     assert_eq!(said.message.as_deref(), Some("the hook failed"));
     assert_eq!(waits(run(), 6).reason.as_deref(), Some("CrashLoopBackOff"));
+}
+
+/// A Pod whose main container takes all others with it when it exits with 42.
+fn taking_all_with_it() -> Pod {
+    let mut pod = with(pod(), "Never");
+    let main = &mut spec(&mut pod).containers[0];
+    main.restart_policy = Some("Never".into());
+    let rules = serde_json::json!([{"action": "RestartAllContainers",
+        "exitCodes": {"operator": "In", "values": [42]}}]);
+    main.restart_policy_rules = serde_json::from_value(rules).unwrap();
+    pod
+}
+
+/// Notes what a plan says of beginning anew.
+fn begun_anew(plan: &Plan, now: Timestamp) -> Anew {
+    let [Action::BeginAnew { containers, .. }] = &plan.actions[..] else {
+        panic!("{:?}", plan.actions)
+    };
+    let memory = Memory::default();
+    memory.begin_anew("u1", containers, now);
+    memory.anew_of("u1")
+}
+
+fn attempt(attempt: i32, container: Container) -> Container {
+    Container { attempt, ..container }
+}
+
+#[test]
+fn a_container_takes_all_others_with_it_if_its_rule_says_so() {
+    let pod = taking_all_with_it();
+    let started = |name: &str| Action::Start(Start { name: name.into(), attempt: 1 });
+    let mut observed = seen([exited("setup", 0, 0), runs("proxy"), exited("main", 1, 3)]);
+    let stop = Action::Stop(vec!["proxy".into()]);
+    assert_eq!(plan(&pod, &observed, at(3)).actions, [stop], "the rule is about another code");
+    observed.now.containers[2] = exited("main", 42, 3);
+    let planned = plan(&pod, &observed, at(3));
+    let all = ["setup", "proxy", "main"].map(|name| (name.to_owned(), 0)).to_vec();
+    let begin = Action::BeginAnew { containers: all, running: vec!["proxy".into()] };
+    assert_eq!(planned.actions, [begin]);
+    observed.anew = begun_anew(&planned, at(3));
+    // One after the other, as the first time, once all have ended.
+    assert_eq!(plan(&pod, &observed, at(3)).actions, []);
+    observed.now.containers[1] = exited("proxy", 137, 4);
+    assert_eq!(plan(&pod, &observed, at(4)).actions, [started("setup")]);
+    observed.now.containers[0] = attempt(1, exited("setup", 0, 5));
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [started("proxy")]);
+    observed.now.containers[1] = attempt(1, runs("proxy"));
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [started("main")]);
+    observed.now.containers[2] = attempt(1, runs("main"));
+    assert_eq!(plan(&pod, &observed, at(5)).actions, []);
+    // What ends so again begins anew again, but not at once.
+    observed.now.containers[2] = attempt(1, exited("main", 42, 3));
+    let soon = plan(&pod, &observed, at(3));
+    assert_eq!((soon.actions, soon.until), (vec![], Some(at(4))));
+    assert!(matches!(plan(&pod, &observed, at(4)).actions[..], [Action::BeginAnew { .. }]));
+}
+
+#[test]
+fn a_pod_whose_containers_begin_anew_goes_on_and_says_so() {
+    let pod = taking_all_with_it();
+    let restarting = |status: &PodStatus| {
+        let condition = condition(status, "AllContainersRestarting");
+        (condition.status.clone(), condition.reason.clone().unwrap_or_default())
+    };
+    assert_eq!(restarting(&status(&pod, &all_run(), 2)), ("False".into(), String::new()));
+    let mut observed = seen([exited("setup", 0, 0), runs("proxy"), exited("main", 42, 3)]);
+    observed.anew = begun_anew(&plan(&pod, &observed, at(3)), at(3));
+    let now = status(&pod, &observed, 3);
+    assert_eq!(restarting(&now), ("True".into(), "RestartAllContainersStarted".into()));
+    let main = named(&now.container_statuses, "main");
+    let ended = main.state.as_ref().unwrap().terminated.as_ref().unwrap();
+    assert_eq!((ended.exit_code, main.restart_count), (42, 0));
+    assert_eq!(now.phase.as_deref(), Some("Running"));
+    observed.now.containers[1] = exited("proxy", 137, 4);
+    let now = status(&pod, &observed, 4);
+    assert_eq!(restarting(&now).0, "False", "all have ended");
+    assert_eq!(now.phase.as_deref(), Some("Running"));
+    assert_eq!(condition(&now, "Initialized").status, "True");
+    for (statuses, name) in [
+        (&now.init_container_statuses, "setup"),
+        (&now.init_container_statuses, "proxy"),
+        (&now.container_statuses, "main"),
+    ] {
+        let told = named(statuses, name);
+        let waiting = told.state.as_ref().unwrap().waiting.as_ref().unwrap();
+        assert_eq!(waiting.reason.as_deref(), Some("RestartingAllContainers"), "{name}");
+        let last = told.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
+        assert_eq!(last.reason.as_deref(), Some("RestartingAllContainers"), "{name}");
+        assert_eq!((last.exit_code, told.restart_count), (137, 1), "{name}");
+    }
+    // An agent that is started now knows it from the status.
+    let pod = Pod { status: Some(now), ..pod };
+    let known = Observed { anew: Anew::told(&pod), ..observed.clone() };
+    let setup = Action::Start(Start { name: "setup".into(), attempt: 1 });
+    assert_eq!(plan(&pod, &known, at(9)).actions, [setup]);
+    // What comes of it says how the one before it ended, whoever remembers that.
+    let before = Some(Box::new(exited("setup", 0, 0)));
+    let again = Container { last: before, ..attempt(1, runs("setup")) };
+    for anew in [observed.anew.clone(), Anew::default()] {
+        let observed = Observed { anew, ..seen([again.clone()]) };
+        let told = status(&pod, &observed, 9);
+        let last = named(&told.init_container_statuses, "setup").last_state.clone().unwrap();
+        assert_eq!(last.terminated.unwrap().exit_code, 137);
+    }
 }

@@ -172,3 +172,26 @@ fn images_count_by_size_and_by_how_many_nodes_have_them() {
     assert_eq!(scores("gcr.io/250"), [10, 0]);
     assert_eq!(scores("gcr.io/40:latest"), [0, 0]);
 }
+
+#[test]
+fn a_pod_goes_only_where_the_kubelet_can_do_what_it_needs() {
+    let declaring = |name: &str, features: &[&str]| {
+        node(name, &json!({"status": {"declaredFeatures": features}}))
+    };
+    let restarts_all = json!([{"action": "RestartAllContainers",
+        "exitCodes": {"operator": "In", "values": [42]}}]);
+    let init = |rules: &Value| {
+        let container = json!({"name": "i", "image": "i", "restartPolicyRules": rules});
+        pod("p", &json!({"spec": {"initContainers": [container]}}))
+    };
+    let needing = init(&restarts_all);
+    let world = World::of([declaring("a", &[]), declaring("b", &["Something"])]);
+    let message = "0/2 nodes are available: 2 node(s) didn't match Pod's required features.";
+    assert_eq!(world.place(&needing), nowhere(message));
+    assert!(world.fits(&init(&json!([]))), "who needs nothing goes anywhere");
+    let able = ["RestartAllContainersOnContainerExits", "Something"];
+    let world = World::of([declaring("a", &[]), declaring("b", &able)]);
+    assert_eq!(world.place(&needing), on("b"));
+    let namespaces = pod("p", &json!({"spec": {"hostNetwork": true, "hostUsers": false}}));
+    assert!(!world.fits(&namespaces));
+}
