@@ -109,15 +109,20 @@ pub fn invalid(field: &str, value: &str, rule: fn(&str) -> Vec<String>) -> Vec<F
     rule(value).iter().map(|m| FieldError::invalid(field, &Value::from(value), m)).collect()
 }
 
+/// What a rule says of the beginning of a name: something is appended, so it may end where a name
+/// may not.
+pub(crate) fn prefix(base: &str, rule: fn(&str) -> Vec<String>) -> Vec<String> {
+    let masked = base.strip_suffix('-').filter(|b| !b.is_empty()).map(|b| {
+        let kept = b.char_indices().next_back().map_or(0, |(last, _)| last);
+        format!("{}a", &b[..kept])
+    });
+    rule(masked.as_deref().unwrap_or(base))
+}
+
 fn validate_name(metadata: &Value, rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(base) = metadata["generateName"].as_str().filter(|base| !base.is_empty()) {
-        // What is generated is appended, so the base may end where a name may not.
-        let masked = base.strip_suffix('-').filter(|b| !b.is_empty()).map(|b| {
-            let kept = b.char_indices().next_back().map_or(0, |(last, _)| last);
-            format!("{}a", &b[..kept])
-        });
-        let complaints = rule(masked.as_deref().unwrap_or(base));
+        let complaints = prefix(base, rule);
         let value = Value::from(base);
         let field = "metadata.generateName";
         errors.extend(complaints.iter().map(|m| FieldError::invalid(field, &value, m)));

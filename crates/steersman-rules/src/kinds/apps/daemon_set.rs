@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -36,10 +36,12 @@ const RULES: Rules = Rules {
         })
     }),
     create: |set| {
+        disabled::drop_of_template(set, "/spec/template", &Value::Null);
         let given = template_generation(set).filter(|generation| *generation >= 1);
         set_template_generation(set, given.unwrap_or(1));
     },
     keep: |old, new| {
+        disabled::drop_of_template(new, "/spec/template", old);
         // Only the whole template can be compared.
         default(new);
         let before = template_generation(old).unwrap_or(1);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -27,6 +27,8 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({})),
+    create: |deployment| disabled::drop_of_template(deployment, "/spec/template", &Value::Null),
+    keep: |old, deployment| disabled::drop_of_template(deployment, "/spec/template", old),
     check,
     change: |deployment, old, errors| {
         deployment.at("spec.selector").unchanged(&old["spec"]["selector"], errors);

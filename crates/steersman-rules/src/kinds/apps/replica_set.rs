@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::deployment::NAMES;
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::core::replication_controller::{COUNTS, replicas};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
@@ -32,6 +32,8 @@ const RULES: Rules = Rules {
         });
     },
     status: Some(|| json!({"replicas": 0})),
+    create: |set| disabled::drop_of_template(set, "/spec/template", &Value::Null),
+    keep: |old, set| disabled::drop_of_template(set, "/spec/template", old),
     check,
     change: |set, old, errors| {
         set.at("spec.selector").unchanged(&old["spec"]["selector"], errors);

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::kinds::core::persistent_volume_claim as claim;
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
@@ -32,8 +32,12 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({"replicas": 0, "availableReplicas": 0})),
-    create: drop_max_unavailable,
+    create: |set| {
+        disabled::drop_of_template(set, "/spec/template", &Value::Null);
+        drop_max_unavailable(set);
+    },
     keep: |old, set| {
+        disabled::drop_of_template(set, "/spec/template", old);
         if old.pointer(MAX_UNAVAILABLE).is_none_or(Value::is_null) {
             drop_max_unavailable(set);
         }

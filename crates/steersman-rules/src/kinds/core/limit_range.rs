@@ -12,7 +12,7 @@ use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, text, within};
-use crate::rules::resource_name;
+use crate::rules::resource_name::{self, HUGE_PAGES, is_native};
 
 /// What is said of `LimitRange`.
 pub(super) const KIND: Kind = Kind {
@@ -129,11 +129,15 @@ const ORDERS: &[Order] = &[
 ];
 
 fn limit_amounts(limit: &At<'_, '_>, errors: &mut Errors) {
+    // The defaults of pods are refused as such, and not looked at.
+    let of_pod = limit.value["type"] == "Pod";
+    let counts = |list: &str| !of_pod || !list.starts_with("default");
     let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+    let lists = lists.iter().filter(|list| counts(list));
     let names: BTreeSet<&String> =
-        lists.iter().filter_map(|list| limit.value[list].as_object()).flat_map(Map::keys).collect();
+        lists.filter_map(|list| limit.value[list].as_object()).flat_map(Map::keys).collect();
     for name in names {
-        for order in ORDERS {
+        for order in ORDERS.iter().filter(|order| counts(order.small.0) && counts(order.large.0)) {
             let [small, large] =
                 [order.small, order.large].map(|(list, _)| &limit.value[list][name]);
             let parsed = (Quantity::of(small), Quantity::of(large));
@@ -157,5 +161,107 @@ fn limit_amounts(limit: &At<'_, '_>, errors: &mut Errors) {
         if Quantity::of(ratio.value).is_some_and(|ratio| ratio < Quantity::ONE) {
             errors.push(ratio.invalid(&format!("ratio {} is less than 1", ratio.text())));
         }
+        most_of_ratio(limit, name, errors);
+        if !of_pod {
+            same_defaults(limit, name, errors);
+        }
+    }
+}
+
+/// A ratio that no limit and request within the bounds can have is a mistake.
+fn most_of_ratio(limit: &At<'_, '_>, name: &str, errors: &mut Errors) {
+    /// Amounts from here on are compared in whole units: their thousandths may be too many.
+    const MILLI_END: i64 = i64::MAX / 1000;
+    let ratios = limit.at("maxLimitRequestRatio");
+    let ratio = ratios.entry(name);
+    let amount = |list: &str| Quantity::of(&limit.value[list][name]);
+    let (Some(wanted), Some(min), Some(max)) =
+        (Quantity::of(ratio.value), amount("min"), amount("max"))
+    else {
+        return;
+    };
+    let fine = [wanted, min, max].iter().all(|amount| amount.value() < MILLI_END);
+    let (wanted, most) = if fine {
+        let most = max.milli_value() as f64 / min.milli_value() as f64;
+        (wanted.milli_value() as f64 / 1000.0, most)
+    } else {
+        (wanted.value() as f64, max.value() as f64 / min.value() as f64)
+    };
+    if wanted > most {
+        let why = format!("ratio {} is greater than max/min = {most:.6}", ratio.text());
+        errors.push(ratio.invalid(&why));
+    }
+}
+
+/// Of what cannot be promised twice, containers have what they ask for.
+fn same_defaults(limit: &At<'_, '_>, name: &str, errors: &mut Errors) {
+    let requests = limit.at("defaultRequest");
+    let request = requests.entry(name);
+    let default = &limit.value["default"][name];
+    let overcommits = is_native(name) && !name.starts_with(HUGE_PAGES);
+    if let (Some(asked), Some(given)) = (Quantity::of(request.value), Quantity::of(default))
+        && !overcommits
+        && asked != given
+    {
+        let (default, request_text) = (text(default), request.text());
+        let why = format!(
+            "default value {default} must equal to defaultRequest value {request_text} in {name}"
+        );
+        errors.push(request.invalid(&why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::field::messages;
+
+    fn told(limit: &Value) -> Vec<String> {
+        messages(&RULES.validate_create(&json!({"spec": {"limits": [limit]}})))
+    }
+
+    #[test]
+    fn a_ratio_lies_between_one_and_what_the_bounds_allow() {
+        let limit = |min: &str, ratio: &str| {
+            json!({
+                "type": "Container",
+                "max": {"cpu": "2"}, "min": {"cpu": min}, "maxLimitRequestRatio": {"cpu": ratio},
+            })
+        };
+        assert_eq!(told(&limit("1", "2")), [""; 0]);
+        assert_eq!(told(&limit("0", "3")), [""; 0]);
+        let place = "spec.limits[0].maxLimitRequestRatio[cpu]";
+        for (min, ratio, why) in [
+            ("1", "3", "Invalid value: \"3\": ratio 3 is greater than max/min = 2.000000"),
+            (
+                "1500m",
+                "1500m",
+                "Invalid value: \"1500m\": ratio 1500m is greater than max/min = 1.333333",
+            ),
+            ("1", "500m", "Invalid value: \"500m\": ratio 500m is less than 1"),
+        ] {
+            assert_eq!(told(&limit(min, ratio)), [format!("{place}: {why}")]);
+        }
+    }
+
+    #[test]
+    fn defaults_of_what_cannot_be_promised_twice_are_the_same() {
+        let limit = |name: &str, kind: &str| json!({"type": kind, "default": {name: "2"}, "defaultRequest": {name: "1"}});
+        assert_eq!(
+            told(&limit("a.b/c", "Container")),
+            ["spec.limits[0].defaultRequest[a.b/c]: Invalid value: \"1\": default value 2 must \
+              equal to defaultRequest value 1 in a.b/c"]
+        );
+        assert_eq!(told(&limit("cpu", "Container")), [""; 0]);
+        assert_eq!(
+            told(&limit("a.b/c", "Pod")),
+            [
+                "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
+                "spec.limits[0].defaultRequest: Forbidden: may not be specified when `type` is \
+                 'Pod'",
+            ]
+        );
     }
 }

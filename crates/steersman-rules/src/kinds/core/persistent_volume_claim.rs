@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 
 use super::persistent_volume::columns::{access_modes as shown_modes, claimed_class, phase};
-use super::persistent_volume::{VOLUME_MODES, access_modes};
+use super::persistent_volume::{VOLUME_MODES, known_access_modes, not_below_zero};
+use super::pod::warnings::fraction;
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, fill_text, remove, set, text, within, within_existing};
+use crate::rules::document::{fill, fill_text, remove, same, set, text, within, within_existing};
 use crate::rules::internal;
 use crate::rules::label_selector::label_selector;
+use crate::rules::resource_name::is_native;
 use crate::table::cells::printed;
 use crate::table::{Column, age};
 
@@ -45,16 +47,19 @@ const RULES: Rules = Rules {
     prepare_status: |_, claim| {
         within(claim, "status", |status| fill_text(status, "phase", "Pending"));
     },
+    keep: |old, claim| within_existing(claim, "spec", |spec| keep_source(&old["spec"], spec)),
+    warn: |claim, _| warnings(&At::root(claim)),
     ..Rules::NONE
 };
 
-/// A source of data in one field is meant in the other, too. The older field only ever took
-/// claims and snapshots; what else stands there is passed over, as it always was.
+/// A source of data in one field is meant in the other, too. The older field on its own only ever
+/// took claims and snapshots; what else stands there is passed over, as it always was.
 fn defaults(spec: &mut Value) {
     fill(spec, "volumeMode", "Filesystem");
     let source = &spec["dataSource"];
     let old_kinds = [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")];
-    if !old_kinds.contains(&(text(&source["apiGroup"]), text(&source["kind"]))) {
+    let old_kind = old_kinds.contains(&(text(&source["apiGroup"]), text(&source["kind"])));
+    if !old_kind && spec["dataSourceRef"].is_null() {
         remove(spec, "dataSource");
     }
     let source = spec["dataSource"].clone();
@@ -68,10 +73,34 @@ fn defaults(spec: &mut Value) {
     }
 }
 
+/// Older clients leave out the newer field of a claim that has a source; they mean the same one.
+fn keep_source(old: &Value, spec: &mut Value) {
+    let had = !old["dataSource"].is_null() || !old["dataSourceRef"].is_null();
+    let source = spec["dataSource"].clone();
+    if had && !source.is_null() {
+        fill(spec, "dataSourceRef", source);
+    }
+}
+
+fn warnings(claim: &At<'_, '_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let annotations = claim.at("metadata.annotations");
+    let class = annotations.entry(CLASS_ANNOTATION);
+    if class.is_set() {
+        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+        warnings.push(format!("{}: {why}", class.path()));
+    }
+    for list in ["spec.resources.requests", "spec.resources.limits"] {
+        fraction(&claim.at(list), "storage", &mut warnings);
+    }
+    warnings
+}
+
 /// The mistakes in what a claim asks for; also of claims inside other kinds.
 pub(in crate::kinds) fn check_spec(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    access_modes(spec, "at least 1 access mode is required", errors);
+    spec.at("accessModes").require_because("at least 1 access mode is required", errors);
     label_selector(&spec.at("selector"), errors);
+    known_access_modes(spec, errors);
     let requested = &spec.value["resources"]["requests"]["storage"];
     let amount = Quantity::of(requested);
     let resources = spec.at("resources");
@@ -80,16 +109,14 @@ pub(in crate::kinds) fn check_spec(spec: &At<'_, '_>, old: &Value, errors: &mut 
         errors.push(request.required(""));
     } else if amount.is_some_and(|amount| !amount.is_positive()) {
         errors.push(request.invalid("must be greater than zero"));
-    } else if amount.is_some_and(|amount| !amount.is_integer()) {
-        errors.push(request.invalid("must be an integer"));
     }
-    for key in ["storageClassName", "volumeAttributesClassName"] {
-        let class = spec.at(key);
-        if !class.is_empty() {
-            class.follows(names::dns1123_subdomain, errors);
-        }
-    }
+    spec.at("storageClassName").may_follow(names::dns1123_subdomain, errors);
     spec.at("volumeMode").one_of(VOLUME_MODES, errors);
+    data_sources(spec, old, errors);
+    spec.at("volumeAttributesClassName").may_follow(names::dns1123_subdomain, errors);
+}
+
+fn data_sources(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let source = spec.at("dataSource");
     let reference = spec.at("dataSourceRef");
     data_source(&source, old, errors);
@@ -114,10 +141,10 @@ fn data_source(source: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     source.at("name").require(errors);
     source.at("kind").require(errors);
     let group = source.at("apiGroup");
-    let kind = &source.value["kind"];
+    let kind = text(&source.value["kind"]);
     if group.is_empty() && kind != "PersistentVolumeClaim" {
         let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        errors.push(FieldError::invalid(source.path(), kind, detail));
+        errors.push(source.invalid_value(kind, detail));
     }
     let known = ["dataSource", "dataSourceRef"].iter().any(|k| !old[*k]["apiGroup"].is_null());
     if !group.is_empty() && !known {
@@ -131,9 +158,14 @@ fn data_source(source: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 
 fn change(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = claim.at("spec");
-    let bound = claim.value["status"]["phase"] == "Bound";
-    let [is, was] = [spec.value, &old["spec"]].map(|spec| frozen(spec, old, bound));
-    if is != was {
+    let [class, had] =
+        [claim.value, old].map(|claim| text(&claim["metadata"]["annotations"][CLASS_ANNOTATION]));
+    if class != had && !takes_class_of_annotation(claim.value, old) {
+        let field = format!("metadata.annotations.{CLASS_ANNOTATION}");
+        errors.push(FieldError::invalid(field, &class.into(), "field is immutable"));
+    }
+    let [was, is] = fixed(old, claim.value);
+    if !same(&is, &was) {
         let changes = internal::diff("PersistentVolumeClaimSpec", &was, &is);
         errors.push(spec.forbidden(&format!(
             "spec is immutable after creation except resources.requests and \
@@ -142,10 +174,9 @@ fn change(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     }
     let size = |claim: &Value| Quantity::of(&claim["resources"]["requests"]["storage"]);
     let has = Quantity::of(&old["status"]["capacity"]["storage"]).unwrap_or(Quantity::ZERO);
-    if let (Some(before), Some(after)) = (size(&old["spec"]), size(spec.value))
-        && after < before
-        && after <= has
-    {
+    let [before, after] =
+        [&old["spec"], spec.value].map(|spec| size(spec).unwrap_or(Quantity::ZERO));
+    if after < before && after <= has {
         let field = "spec.resources.requests.storage";
         let detail = "field can not be less than status.capacity";
         errors.push(FieldError::forbidden(field, detail));
@@ -157,26 +188,47 @@ fn change(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     class_change(&spec, old, errors);
 }
 
-/// A spec without what may change.
-fn frozen(spec: &Value, old: &Value, bound: bool) -> Value {
-    let mut spec = spec.clone();
-    if text(&old["spec"]["volumeName"]).is_empty() {
-        remove(&mut spec, "volumeName");
+/// Whether a claim that had its class in an annotation now has the same one in the field.
+fn takes_class_of_annotation(claim: &Value, old: &Value) -> bool {
+    let was = &old["metadata"]["annotations"][CLASS_ANNOTATION];
+    let is = &claim["metadata"]["annotations"][CLASS_ANNOTATION];
+    !was.is_null()
+        && old["spec"]["storageClassName"].is_null()
+        && claim["spec"]["storageClassName"] == *was
+        && (is.is_null() || is == was)
+}
+
+/// The specs before and after, each equal to the other in what may change.
+fn fixed(old: &Value, claim: &Value) -> [Value; 2] {
+    let mut was = old["spec"].clone();
+    let mut is = claim["spec"].clone();
+    if text(&was["volumeName"]).is_empty() {
+        take(&mut was, "volumeName", &is);
     }
-    let before = &old["metadata"]["annotations"][CLASS_ANNOTATION];
+    let annotated = &old["metadata"]["annotations"][CLASS_ANNOTATION];
     // A claim without a class may be given one, that of its annotation if it has one.
-    if old["spec"]["storageClassName"].is_null()
-        && (before.is_null() || spec["storageClassName"] == *before)
+    if was["storageClassName"].is_null()
+        && (annotated.is_null() || is["storageClassName"] == *annotated)
     {
-        remove(&mut spec, "storageClassName");
+        remove(&mut is, "storageClassName");
     }
-    if bound {
-        remove(&mut spec, "volumeAttributesClassName");
-        within_existing(&mut spec, "resources", |resources| {
-            within_existing(resources, "requests", |requests| drop(remove(requests, "storage")));
+    if claim["status"]["phase"] == "Bound" {
+        take(&mut is, "volumeAttributesClassName", &was);
+        within_existing(&mut is, "resources", |resources| {
+            within_existing(resources, "requests", |requests| {
+                take(requests, "storage", &was["resources"]["requests"]);
+            });
         });
     }
-    spec
+    [was, is]
+}
+
+/// Makes a field what it is in another object.
+fn take(object: &mut Value, key: &str, other: &Value) {
+    match &other[key] {
+        Value::Null => drop(remove(object, key)),
+        value => set(object, key, value.clone()),
+    }
 }
 
 fn class_change(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
@@ -199,20 +251,35 @@ fn class_change(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 
 fn status(claim: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let status = claim.at("status");
-    for list in ["capacity", "allocatedResources"] {
-        for (_, amount) in status.at(list).entries() {
-            if Quantity::of(amount.value).is_some_and(Quantity::is_negative) {
-                errors.push(amount.invalid("must be a valid resource quantity"));
-            }
-        }
+    for (_, amount) in status.at("capacity").entries() {
+        not_below_zero(&amount, errors);
     }
     let states = status.at("allocatedResourceStatuses");
     for (name, state) in states.entries() {
+        resource_of_claim(name, &states, errors);
         if !RESIZE_STATES.contains(&state.text()) {
             let name = Value::from(name);
             errors.push(FieldError::not_supported(states.path(), &name, RESIZE_STATES));
         }
     }
+    let allocated = status.at("allocatedResources");
+    for (name, amount) in allocated.entries() {
+        if resource_of_claim(name, &allocated, errors) {
+            not_below_zero(&amount, errors);
+        }
+    }
+}
+
+/// Complains about a resource that a claim cannot have; whether it can. Of Kubernetes' own it has
+/// storage alone.
+fn resource_of_claim(name: &str, list: &At<'_, '_>, errors: &mut Errors) -> bool {
+    let complaints = names::qualified_name(name);
+    errors.extend(complaints.iter().map(|why| list.invalid_value(name, why)));
+    let known = !is_native(name) || name == "storage";
+    if complaints.is_empty() && !known {
+        errors.push(FieldError::not_supported(list.path(), &name.into(), &["storage"]));
+    }
+    complaints.is_empty() && known
 }
 
 fn columns() -> Vec<Column> {
@@ -239,4 +306,98 @@ fn bound(claim: &Value, value: Value) -> Value {
 
 fn capacity(storage: &Value) -> Value {
     if storage.is_null() { "0".into() } else { printed(storage).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(spec: Value) -> Value {
+        let mut claim = json!({"metadata": {"name": "c"}, "spec": spec, "status": {}});
+        RULES.fill_in(&mut claim);
+        claim
+    }
+
+    fn plain() -> Value {
+        let spec = json!({
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        });
+        claim(spec)
+    }
+
+    #[test]
+    fn a_source_of_any_kind_stays_where_both_fields_have_one() {
+        let foo = |name: &str| json!({"apiGroup": "foo.io", "kind": "Foo", "name": name});
+        let both = claim(json!({"dataSource": foo("x"), "dataSourceRef": foo("y")}));
+        assert_eq!(both["spec"]["dataSource"], foo("x"));
+        let older = claim(json!({"dataSource": foo("x")}));
+        assert_eq!(older["spec"]["dataSource"], Value::Null);
+        // A claim that had it may be written by a client that does not know the newer field.
+        let mut again = json!({"spec": {"dataSource": foo("x")}});
+        RULES.prepare_update(&claim(json!({"dataSourceRef": foo("x")})), &mut again);
+        RULES.fill_in(&mut again);
+        assert_eq!(again["spec"]["dataSource"], foo("x"));
+        assert_eq!(again["spec"]["dataSourceRef"], foo("x"));
+    }
+
+    #[test]
+    fn the_diff_of_a_bound_claim_shows_what_it_asked_for() {
+        let mut old = plain();
+        old["status"]["phase"] = json!("Bound");
+        let mut new = old.clone();
+        new["spec"]["resources"]["requests"]["storage"] = json!("2Gi");
+        assert_eq!(RULES.validate_update(&old, &new).len(), 0);
+        new["spec"]["resources"]["limits"] = json!({"storage": "3Gi"});
+        let errors = RULES.validate_update(&old, &new);
+        let shown = errors[0].message();
+        assert!(shown.contains("\"storage\": \"1Gi\"") && !shown.contains("2Gi"), "{shown}");
+    }
+
+    #[test]
+    fn the_class_moves_from_the_annotation_to_the_field() {
+        let mut old = plain();
+        old["metadata"]["annotations"] = json!({CLASS_ANNOTATION: "gold"});
+        let mut new = plain();
+        new["spec"]["storageClassName"] = json!("gold");
+        assert_eq!(RULES.validate_update(&old, &new).len(), 0);
+        let errors = RULES.validate_update(&old, &plain());
+        let expected = "metadata.annotations.volume.beta.kubernetes.io/storage-class: Invalid \
+                        value: \"\": field is immutable";
+        assert_eq!(errors[0].message(), expected);
+        assert_eq!(errors.len(), 1);
+    }
+
+    #[test]
+    fn a_status_speaks_of_storage() {
+        let mut new = plain();
+        new["status"] = json!({
+            "capacity": {"storage": "-5"},
+            "allocatedResourceStatuses": {"cpu": "NodeResizePending"},
+            "allocatedResources": {"a.b/c": "1", "cpu": "1", "storage": "1500m"},
+        });
+        let errors = RULES.validate_status_update(&plain(), &new);
+        let shown: Vec<_> = errors.iter().map(FieldError::message).collect();
+        let expected = [
+            "status.capacity[storage]: Invalid value: -5: must be a valid resource quantity",
+            "status.allocatedResourceStatuses: Unsupported value: \"cpu\": supported values: \
+             \"storage\"",
+            "status.allocatedResources: Unsupported value: \"cpu\": supported values: \"storage\"",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_part_of_a_byte_and_the_old_annotation_are_warned_of() {
+        let mut new = plain();
+        new["metadata"]["annotations"] = json!({CLASS_ANNOTATION: "gold"});
+        new["spec"]["resources"]["requests"]["storage"] = json!("1500m");
+        assert_eq!(RULES.validate_create(&new).len(), 0);
+        let expected = [
+            "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; \
+             use \"storageClassName\" attribute instead",
+            "spec.resources.requests[storage]: fractional byte value \"1500m\" is invalid, must be \
+             an integer",
+        ];
+        assert_eq!(RULES.warnings(&new, None), expected);
+    }
 }

@@ -1,6 +1,8 @@
 //! Pod templates that stand alone: what is said of any template, and nothing more.
 
-use crate::kinds::core::pod::{defaults, template};
+use serde_json::Value;
+
+use crate::kinds::core::pod::{defaults, disabled, template};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::document::within;
@@ -19,6 +21,8 @@ pub(super) const KIND: Kind = Kind {
 
 const RULES: Rules = Rules {
     default: |object| within(object, "template", defaults::template),
+    create: |object| disabled::drop_of_template(object, "/template", &Value::Null),
+    keep: |old, object| disabled::drop_of_template(object, "/template", old),
     check: |object, _, errors| template::validate_template(&object.at("template"), errors),
     warn: |object, old| template::warnings_of(object, "template", old),
     ..Rules::NONE

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -30,6 +30,8 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({"replicas": 0})),
+    create: |controller| disabled::drop_of_template(controller, "/spec/template", &Value::Null),
+    keep: |old, controller| disabled::drop_of_template(controller, "/spec/template", old),
     check,
     check_status: |controller, old, errors| COUNTS.check(controller, old, errors),
     warn: template::warnings_of_replicas,

@@ -9,6 +9,7 @@ use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill_text, remove, set, text, within};
+use crate::rules::go_json::{self, Shape};
 use crate::table::cells::len;
 use crate::table::{Column, age};
 
@@ -92,19 +93,7 @@ fn is_missing(data: &At<'_, '_>, key: &str) -> bool {
 /// Why a value is not the JSON object it should be, in Go's words.
 fn not_an_object(encoded: &Value) -> Option<String> {
     let bytes = STANDARD.decode(text(encoded)).unwrap_or_default();
-    match serde_json::from_slice::<Value>(&bytes) {
-        Ok(Value::Object(_) | Value::Null) => None,
-        Ok(_) => Some(
-            "json: cannot unmarshal value into Go value of type map[string]interface {}".into(),
-        ),
-        Err(_) => match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            None => Some("unexpected end of JSON input".to_owned()),
-            Some(byte) => {
-                let found = char::from(*byte);
-                Some(format!("invalid character '{found}' looking for beginning of value"))
-            }
-        },
-    }
+    go_json::mistake(&bytes, Shape::Object, "map[string]interface {}")
 }
 
 fn columns() -> Vec<Column> {
@@ -135,5 +124,23 @@ mod tests {
         assert_eq!(messages(&RULES.validate_create(&tls)), ["data[tls.key]: Required value"]);
         let opaque = json!({"type": "Opaque"});
         assert_eq!(RULES.validate_update(&opaque, &json!({"type": "x"}))[0].field, "type");
+    }
+
+    #[test]
+    fn what_is_no_configuration_of_docker_is_told_as_go_tells_it() {
+        let unfit = "into Go value of type map[string]interface {}";
+        for (text, why) in [
+            ("[]", &*format!("json: cannot unmarshal array {unfit}")),
+            ("7", &*format!("json: cannot unmarshal number {unfit}")),
+            ("{\"a\":", "unexpected end of JSON input"),
+            ("", "unexpected end of JSON input"),
+            ("{a}", "invalid character 'a' looking for beginning of object key string"),
+        ] {
+            let data = json!({".dockerconfigjson": STANDARD.encode(text)});
+            let secret = json!({"type": "kubernetes.io/dockerconfigjson", "data": data});
+            let place = "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\"";
+            let told = messages(&RULES.validate_create(&secret));
+            assert_eq!(told, [format!("{place}: {why}")], "{text}");
+        }
     }
 }

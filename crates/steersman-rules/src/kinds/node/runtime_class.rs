@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use crate::kinds::core::pod::resources;
 use crate::kinds::core::pod::scheduling::tolerations;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::remove;
-use crate::rules::resource_name::check_of_container;
+use crate::rules::node_label;
 use crate::table::{Column, age};
 
 /// What is said of RuntimeClasses.
@@ -26,16 +27,18 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     check,
     change: |class, old, errors| class.at("handler").unchanged(&old["handler"], errors),
+    warn: |class, _| {
+        let selector = class["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
+        let old = selector.filter_map(|(key, _)| node_label::deprecation(key));
+        old.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
+    },
     ..Rules::NONE
 };
 
 fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     class.at("handler").requires(names::dns1123_label, errors);
     let overhead = class.at("overhead");
-    for (name, _) in overhead.at("podFixed").entries() {
-        let shown = overhead.named("limits");
-        check_of_container(name, &shown.entry(name), errors);
-    }
+    resources::overhead(&overhead.with(&overhead.value["podFixed"]), errors);
     let scheduling = class.at("scheduling");
     let selector = scheduling.at("nodeSelector");
     if selector.is_set() {

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
+use crate::metadata;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, is_empty, set, text, within};
+use crate::rules::document::{fill, is_empty, same, set, text, within};
 use crate::table::cells::{joined, or_none, texts};
 use crate::table::{Cell, Column, age};
 
@@ -25,7 +26,8 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
-const RULES: Rules = Rules { default: defaults, check, change, ..Rules::NONE };
+const RULES: Rules =
+    Rules { default: defaults, keep: count_change, check, change, warn, ..Rules::NONE };
 
 fn defaults(driver: &mut Value) {
     within(driver, "spec", |spec| {
@@ -38,6 +40,28 @@ fn defaults(driver: &mut Value) {
             set(spec, "volumeLifecycleModes", json!(["Persistent"]));
         }
     });
+}
+
+/// Counts a change of the spec. Unlike other kinds that count, a new driver has no number yet.
+fn count_change(old: &Value, new: &mut Value) {
+    let mut filled = new.clone();
+    defaults(&mut filled);
+    if !same(&old["spec"], &filled["spec"]) {
+        let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
+        within(new, "metadata", |metadata| set(metadata, "generation", generation));
+    }
+}
+
+/// Tokens are safer where drivers get secrets; it is said when they are asked for.
+fn warn(driver: &Value, old: Option<&Value>) -> Vec<String> {
+    let requests = &driver["spec"]["tokenRequests"];
+    let changed = old.is_none_or(|old| !same(&old["spec"]["tokenRequests"], requests));
+    if !changed || is_empty(requests) || !driver["spec"]["serviceAccountTokenInSecrets"].is_null() {
+        return Vec::new();
+    }
+    let why = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to \
+               true to prevent possible logging of tokens in volume attributes";
+    vec![why.to_owned()]
 }
 
 fn check(driver: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
@@ -110,4 +134,37 @@ fn columns() -> Vec<Column> {
         Column::text("Modes", |driver, _| or_none(&texts(&driver["spec"]["volumeLifecycleModes"]))),
         age(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_spec_is_counted() {
+        let mut old = json!({"metadata": {"name": "d"}, "spec": {}});
+        RULES.fill_in(&mut old);
+        let updated = |old: &Value, spec: Value| {
+            let mut new = old.clone();
+            new["spec"] = spec;
+            RULES.prepare_update(old, &mut new);
+            new
+        };
+        // What is left out is filled in, and no change.
+        assert_eq!(updated(&old, json!({}))["metadata"]["generation"], Value::Null);
+        let once = updated(&old, json!({"podInfoOnMount": true}));
+        assert_eq!(once["metadata"]["generation"], 1);
+        let twice = updated(&once, json!({"podInfoOnMount": false}));
+        assert_eq!(twice["metadata"]["generation"], 2);
+    }
+
+    #[test]
+    fn tokens_without_secrets_are_warned_of_once() {
+        let mut driver = json!({"spec": {"tokenRequests": [{"audience": "a"}]}});
+        assert_eq!(RULES.warnings(&driver, None).len(), 1);
+        assert_eq!(RULES.warnings(&driver, Some(&json!({"spec": {}}))).len(), 1);
+        assert_eq!(RULES.warnings(&driver, Some(&driver)).len(), 0);
+        driver["spec"]["serviceAccountTokenInSecrets"] = json!(false);
+        assert_eq!(RULES.warnings(&driver, None).len(), 0);
+    }
 }

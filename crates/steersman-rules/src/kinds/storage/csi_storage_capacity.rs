@@ -8,6 +8,7 @@ use crate::quantity::Quantity;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::label_selector::label_selector;
+use crate::rules::node_label;
 
 /// What is said of `CSIStorageCapacity`.
 pub(super) const KIND: Kind = Kind {
@@ -25,8 +26,21 @@ const RULES: Rules = Rules {
             capacity.at(key).unchanged(&old[key], errors);
         }
     },
+    warn: |capacity, _| warnings(&At::root(capacity)),
     ..Rules::NONE
 };
+
+/// The warnings about old labels of nodes.
+fn warnings(capacity: &At<'_, '_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let selector = capacity.at("nodeTopology");
+    node_label::warn_of_term(&selector, &mut warnings);
+    let labels = selector.at("matchLabels");
+    for (key, why) in labels.entries().filter_map(|(k, _)| Some((k, node_label::deprecation(k)?))) {
+        warnings.push(format!("{}.{key}: {why}", labels.path()));
+    }
+    warnings
+}
 
 fn check(capacity: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     label_selector(&capacity.at("nodeTopology"), errors);

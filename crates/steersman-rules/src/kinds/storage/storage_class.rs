@@ -1,7 +1,7 @@
 //! `StorageClass`: who makes volumes of the class, how, and where they may be used. Of what
 //! volumes were made from, nothing changes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,7 +11,8 @@ use crate::kinds::kind::Kind;
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, text};
+use crate::rules::document::{fill, items, text};
+use crate::rules::node_label;
 use crate::table::{Column, age};
 
 /// What is said of `StorageClass`.
@@ -41,6 +42,7 @@ const RULES: Rules = Rules {
             class.at(field).unchanged(&old[field], errors);
         }
     },
+    warn: |class, _| warnings(&At::root(class)),
     ..Rules::NONE
 };
 
@@ -52,14 +54,43 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         policy.requires_one_of(&["Delete", "Retain"], errors);
     }
     class.at("volumeBindingMode").requires_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
-    let mut seen = HashSet::new();
+    // Kubernetes compares each term with those before it, and with as many empty ones as there
+    // are terms.
+    let mut seen = HashMap::from([(Topology::new(), class.at("allowedTopologies").len())]);
     for term in class.each("allowedTopologies") {
         check_topology_term(&term, errors);
         let expressions = term.at("matchLabelExpressions");
-        if !seen.insert(expressions.value.to_string()) {
+        let times = seen.entry(topology(&term)).or_default();
+        for _ in 0..*times {
+            if errors.is_full() {
+                return;
+            }
             errors.push(expressions.duplicate_value(""));
         }
+        *times += 1;
     }
+}
+
+/// The values that each label may have.
+type Topology<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
+
+fn topology<'v>(term: &At<'v, '_>) -> Topology<'v> {
+    let expressions = items(&term.value["matchLabelExpressions"]).iter();
+    let values = |expression: &'v Value| items(&expression["values"]).iter().map(text).collect();
+    expressions.map(|expression| (text(&expression["key"]), values(expression))).collect()
+}
+
+fn warnings(class: &At<'_, '_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for term in class.each("allowedTopologies") {
+        for expression in term.each("matchLabelExpressions") {
+            let key = expression.at("key");
+            if let Some(why) = node_label::deprecation(key.text()) {
+                warnings.push(format!("{}: {why}", key.path()));
+            }
+        }
+    }
+    warnings
 }
 
 fn check_topology_term(term: &At<'_, '_>, errors: &mut Errors) {

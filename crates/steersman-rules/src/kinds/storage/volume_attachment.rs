@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 
 use super::parameters::PARAMETERS_MAX_BYTES;
-use crate::kinds::core::persistent_volume::driver_name;
+use crate::kinds::core::persistent_volume::{check_inline, driver_name, inline_defaults};
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
+use crate::rules::document::within_existing;
 use crate::table::{Column, age};
 
+/// How long an error may be. Kubernetes tells another number, that of the metadata.
 const ERROR_MAX_BYTES: usize = 1024;
 
 /// What is said of `VolumeAttachment`.
@@ -23,6 +25,13 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
+    default: |attachment| {
+        within_existing(attachment, "spec", |spec| {
+            within_existing(spec, "source", |source| {
+                within_existing(source, "inlineVolumeSpec", inline_defaults);
+            });
+        });
+    },
     status: Some(|| json!({"attached": false})),
     check,
     change: |attachment, old, errors| attachment.at("spec").unchanged(&old["spec"], errors),
@@ -43,7 +52,7 @@ fn check(attachment: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         (true, false) => {
             name.require_because("must specify non empty persistentVolumeName", errors);
         }
-        (false, true) => {}
+        (false, true) => check_inline(&inline, errors),
     }
     spec.at("nodeName").follows(names::dns1123_subdomain, errors);
     check_status(attachment, old, errors);
@@ -63,7 +72,7 @@ fn check_status(attachment: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         let error = status.at(key);
         let message = error.at("message");
         if message.text().len() > ERROR_MAX_BYTES {
-            errors.push(message.too_long(ERROR_MAX_BYTES));
+            errors.push(message.too_long(PARAMETERS_MAX_BYTES));
         }
         error.at("errorCode").within(0..=i64::from(i32::MAX), errors);
     }
@@ -77,4 +86,27 @@ fn columns() -> Vec<Column> {
         Column::switch("Attached", "status.attached"),
         age(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_is_refused_with_the_limit_of_the_metadata() {
+        let message = "m".repeat(ERROR_MAX_BYTES + 1);
+        let attachment = json!({"status": {"attachError": {"message": message}}});
+        let errors = RULES.validate_status_update(&Value::Null, &attachment);
+        let expected = "status.attachError.message: Too long: may not be more than 262144 bytes";
+        assert_eq!(errors[0].message(), expected);
+    }
+
+    #[test]
+    fn the_source_of_an_inline_volume_is_filled_in() {
+        let mut attachment =
+            json!({"spec": {"source": {"inlineVolumeSpec": {"hostPath": {"path": "/a"}}}}});
+        RULES.fill_in(&mut attachment);
+        let inline = &attachment["spec"]["source"]["inlineVolumeSpec"];
+        assert_eq!(*inline, json!({"hostPath": {"path": "/a", "type": ""}}));
+    }
 }

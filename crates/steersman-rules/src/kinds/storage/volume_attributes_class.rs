@@ -17,13 +17,14 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
-    check: |class, _, errors| {
+    // Of an update, what may not change is told first.
+    check: |class, old, errors| {
+        if !old.is_null() {
+            forbid_changes(class, old, &["driverName", "parameters"], errors);
+        }
         provisioner(&class.at("driverName"), errors);
         parameters(class, errors);
         class.at("parameters").require_because("must contain at least one key/value pair", errors);
-    },
-    change: |class, old, errors| {
-        forbid_changes(class, old, &["driverName", "parameters"], errors);
     },
     ..Rules::NONE
 };

@@ -193,6 +193,37 @@ fn some_fields_of_small_kinds_may_not_change() {
 }
 
 #[test]
+fn old_labels_of_nodes_are_warned_of() {
+    let key = "failure-domain.beta.kubernetes.io/zone";
+    let why = "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead";
+    let cases = [
+        (
+            ("storage.k8s.io", "StorageClass"),
+            json!({"allowedTopologies": [{"matchLabelExpressions": [{"key": key}]}]}),
+            format!("allowedTopologies[0].matchLabelExpressions[0].key: {why}"),
+        ),
+        (
+            ("storage.k8s.io", "CSIStorageCapacity"),
+            json!({"nodeTopology": {"matchLabels": {key: "z"}}}),
+            format!("nodeTopology.matchLabels.{key}: {why}"),
+        ),
+        (
+            ("storage.k8s.io", "CSIStorageCapacity"),
+            json!({"nodeTopology": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}),
+            format!("nodeTopology.matchExpressions[0].key: {key} is {why}"),
+        ),
+        (
+            ("node.k8s.io", "RuntimeClass"),
+            json!({"scheduling": {"nodeSelector": {key: "z"}}}),
+            format!("scheduling.nodeSelector: {why}"),
+        ),
+    ];
+    for ((group, kind), object, expected) in cases {
+        assert_eq!(for_kind(group, kind).warnings(&object, None), [expected], "{kind}");
+    }
+}
+
+#[test]
 fn a_client_cannot_bring_a_status_except_for_a_node() {
     for (group, kind, expected) in [
         ("apps", "Deployment", json!({})),

@@ -8,6 +8,7 @@ mod tests;
 use serde_json::{Value, json};
 
 use super::job;
+use crate::kinds::core::pod::disabled;
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::document::{fill, fill_text, text, within, within_existing};
@@ -26,8 +27,18 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
-const RULES: Rules =
-    Rules { default, status: Some(|| json!({})), check: spec::check, warn, ..Rules::NONE };
+const RULES: Rules = Rules {
+    default,
+    status: Some(|| json!({})),
+    create: |cron| disabled::drop_of_template(cron, TEMPLATE, &Value::Null),
+    keep: |old, cron| disabled::drop_of_template(cron, TEMPLATE, old),
+    check: spec::check,
+    warn,
+    ..Rules::NONE
+};
+
+/// Where the template of the pods lies.
+const TEMPLATE: &str = "/spec/jobTemplate/spec/template";
 
 fn columns() -> Vec<Column> {
     let mut columns = vec![

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::field::FieldError;
 use crate::kinds::core::pod::template;
-use crate::kinds::core::pod::{defaults, warnings};
+use crate::kinds::core::pod::{defaults, disabled, warnings};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -35,7 +35,11 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({})),
-    create,
+    create: |job| {
+        disabled::drop_of_template(job, "/spec/template", &Value::Null);
+        create(job);
+    },
+    keep: |old, job| disabled::drop_of_template(job, "/spec/template", old),
     check: |job, old, errors| {
         if old.is_null() {
             generated_selector(job.value, errors);

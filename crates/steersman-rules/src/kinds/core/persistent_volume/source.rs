@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use crate::field::FieldError;
+use crate::kinds::core::pod::devices;
 use crate::names;
 use crate::rules::at::{At, Errors};
+use crate::rules::document::{self, fill, fill_text, within_existing};
 
 /// What may lie at a path of the host.
 pub(in crate::kinds) const HOST_PATH_TYPES: &[&str] = &[
@@ -27,9 +29,9 @@ const SOURCES: &[(&str, &str, &[&str])] = &[
     ("flocker", "flocker", &[]),
     ("nfs", "nfs", &["server", "path"]),
     ("rbd", "rbd", &["monitors", "image"]),
-    ("quobyte", "quobyte", &["registry", "volume"]),
+    ("quobyte", "quobyte", &[]),
     ("cephfs", "cephfs", &["monitors"]),
-    ("iscsi", "iscsi", &["targetPortal", "iqn"]),
+    ("iscsi", "iscsi", &["targetPortal"]),
     ("cinder", "cinder", &["volumeID"]),
     ("fc", "fc", &[]),
     ("flexVolume", "flexVolume", &["driver"]),
@@ -40,12 +42,38 @@ const SOURCES: &[(&str, &str, &[&str])] = &[
     ("azureDisk", "azureDisk", &["diskName", "diskURI"]),
     ("scaleIO", "scaleIO", &["gateway", "system", "volumeName"]),
     ("local", "local", &["path"]),
-    ("storageos", "storageos", &[]),
-    ("csi", "csi", &["volumeHandle"]),
+    ("storageos", "storageos", &["volumeName"]),
+    ("csi", "csi", &[]),
 ];
 
-/// The mistakes in the sources of a volume, of which it must have exactly one.
-pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
+/// What sources are filled in with: texts that may not be empty.
+const TEXTS: &[(&str, &[(&str, &str)])] = &[
+    ("rbd", &[("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")]),
+    ("iscsi", &[("iscsiInterface", "default")]),
+    ("scaleIO", &[("storageMode", "ThinProvisioned"), ("fsType", "xfs")]),
+];
+
+/// Fills in the source of a volume.
+pub(super) fn defaults(spec: &mut Value) {
+    within_existing(spec, "hostPath", |path| fill(path, "type", ""));
+    for (source, fields) in TEXTS {
+        within_existing(spec, source, |source| {
+            for (field, value) in *fields {
+                fill_text(source, field, value);
+            }
+        });
+    }
+    within_existing(spec, "azureDisk", |disk| {
+        fill(disk, "cachingMode", "ReadWrite");
+        fill(disk, "fsType", "ext4");
+        fill(disk, "readOnly", false);
+        fill(disk, "kind", "Shared");
+    });
+}
+
+/// The mistakes in the sources of a volume, of which it must have exactly one. A volume without a
+/// name is part of another object.
+pub(super) fn check(spec: &At<'_, '_>, name: Option<&str>, errors: &mut Errors) {
     let mut found = 0;
     for (key, path, needed) in SOURCES {
         let source = spec.at(key);
@@ -53,19 +81,25 @@ pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
             continue;
         }
         found += 1;
-        if found > 1 {
-            errors.push(source.forbidden("may not specify more than 1 volume type"));
+        // Of all sources, Kubernetes lets this one stand beside others.
+        if found > 1 && *key != "flexVolume" {
+            let shown = if *key == "cephfs" { "cephFS" } else { key };
+            errors.push(spec.at(shown).forbidden("may not specify more than 1 volume type"));
             continue;
         }
-        let path = format!("{}.{path}", spec.path());
-        let source = At::new(source.value, &path);
-        if *key == "csi" {
-            csi(&source, errors);
+        let source = spec.named(path).with(source.value);
+        source.require_all(needed, errors);
+        match *key {
+            "local" => {
+                no_backsteps(&source.at("path"), errors);
+                if name.is_none() || spec.value["nodeAffinity"].is_null() {
+                    let affinity = spec.at("nodeAffinity");
+                    errors.push(affinity.required("Local volume requires node affinity"));
+                }
+            }
+            "iscsi" => iscsi(&source, name.unwrap_or_default(), errors),
+            key => details(key, &source, errors),
         }
-        for field in *needed {
-            source.at(field).require(errors);
-        }
-        details(key, &source, spec, errors);
     }
     if found == 0 {
         errors.push(spec.required("must specify a volume type"));
@@ -73,89 +107,95 @@ pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// What some sources must satisfy besides having their fields.
-fn details(key: &str, source: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+fn details(key: &str, source: &At<'_, '_>, errors: &mut Errors) {
     let path = source.at("path");
     match key {
-        "hostPath" | "local" => {
-            if path.text().split('/').any(|step| step == "..") {
-                errors.push(path.invalid("must not contain '..'"));
-            }
-            if key == "hostPath" {
-                source.at("type").one_of(HOST_PATH_TYPES, errors);
-            } else if spec.value["nodeAffinity"].is_null() {
-                let affinity = spec.at("nodeAffinity");
-                errors.push(affinity.required("Local volume requires node affinity"));
-            }
+        "hostPath" if !path.is_empty() => {
+            no_backsteps(&path, errors);
+            source.at("type").one_of(HOST_PATH_TYPES, errors);
         }
         "nfs" if !path.text().starts_with('/') => {
-            let given = Value::from(path.text());
-            let detail = "must be an absolute path";
-            errors.push(FieldError::invalid(path.path(), &given, detail));
+            errors.push(path.invalid_value(path.text(), "must be an absolute path"));
         }
         "gcePersistentDisk" | "awsElasticBlockStore" => {
-            source.at("partition").within(0..=255, errors);
+            let partition = source.at("partition");
+            // Zero is none; the text does not speak of it.
+            if partition.number().is_some_and(|number| !(0..=255).contains(&number)) {
+                errors.push(partition.invalid("must be between 1 and 255, inclusive"));
+            }
         }
-        "iscsi" => iscsi(source, errors),
-        "fc" => fibre_channel(source, errors),
+        "glusterfs" => {
+            let namespace = source.at("endpointsNamespace");
+            if namespace.is_set() && namespace.is_empty() {
+                let why = "if the endpointnamespace is set, it must be a valid namespace name";
+                errors.push(namespace.invalid(why));
+            }
+            namespace.may_follow(names::dns1123_label, errors);
+        }
+        "flocker" => devices::flocker(source, errors),
+        "quobyte" => devices::quobyte(source, errors),
+        "cinder" => secret_reference(&source.at("secretRef"), errors),
+        "fc" => devices::fibre_channel(source, errors),
+        "flexVolume" => devices::flex(source, errors),
         "azureFile" => {
             let namespace = source.at("secretNamespace");
             if namespace.is_set() {
                 namespace.require(errors);
             }
         }
-        "azureDisk" => {
-            let modes = ["None", "ReadOnly", "ReadWrite"];
-            source.at("cachingMode").one_of(&modes, errors);
-            source.at("kind").one_of(&["Dedicated", "Managed", "Shared"], errors);
+        "azureDisk" => devices::azure_disk(source, errors),
+        "storageos" => {
+            source.at("volumeName").may_follow(names::dns1123_label, errors);
+            source.at("volumeNamespace").may_follow(names::dns1123_label, errors);
+            secret_reference(&source.at("secretRef"), errors);
         }
+        "csi" => csi(source, errors),
         _ => {}
     }
 }
 
-fn iscsi(source: &At<'_, '_>, errors: &mut Errors) {
+fn no_backsteps(path: &At<'_, '_>, errors: &mut Errors) {
+    if path.text().split('/').any(|step| step == "..") {
+        errors.push(path.invalid("must not contain '..'"));
+    }
+}
+
+/// A secret that is named at all has a name and a namespace.
+fn secret_reference(secret: &At<'_, '_>, errors: &mut Errors) {
+    if secret.is_set() {
+        secret.require_all(&["name", "namespace"], errors);
+    }
+}
+
+fn iscsi(source: &At<'_, '_>, volume: &str, errors: &mut Errors) {
+    const FORMAT: &str = "must be valid format";
+    let portal = source.at("targetPortal");
+    let initiator = source.at("initiatorName");
+    if initiator.is_set() && volume.len() + 1 + portal.text().len() > 64 {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters \
+                   if iscsi.initiatorName is specified.";
+        errors.push(source.named("targetportal").invalid_value(portal.text(), why));
+    }
     let name = source.at("iqn");
-    let known = ["iqn", "eui", "naa"].iter().any(|form| name.text().starts_with(form));
-    if !name.is_empty() && !known {
-        errors.push(name.invalid("must be valid format"));
+    if name.require(errors) && !devices::is_initiator(name.text()) {
+        errors.push(name.invalid(FORMAT));
     }
     source.at("lun").within(0..=255, errors);
-    let chap = |key: &str| source.value[key] == true;
+    let authenticates = ["chapAuthDiscovery", "chapAuthSession"];
     let secret = source.at("secretRef");
-    if secret.is_absent() {
-        if chap("chapAuthDiscovery") || chap("chapAuthSession") {
-            errors.push(secret.required(""));
-        }
-    } else {
+    if secret.is_set() {
         secret.at("name").require(errors);
+    } else if authenticates.iter().any(|key| source.at(key).is_true()) {
+        errors.push(secret.required(""));
     }
-}
-
-fn fibre_channel(source: &At<'_, '_>, errors: &mut Errors) {
-    let targets = source.at("targetWWNs");
-    let ids = source.at("wwids");
-    let lun = source.at("lun");
-    match (targets.is_empty(), ids.is_empty()) {
-        (true, true) => {
-            let detail = "must specify either targetWWNs or wwids, but not both";
-            errors.push(targets.required(detail));
-        }
-        (false, false) => {
-            let detail = "targetWWNs and wwids can not be specified simultaneously";
-            errors.push(targets.invalid(detail));
-        }
-        _ => {}
-    }
-    if !targets.is_empty() {
-        if lun.is_absent() {
-            errors.push(lun.required("lun is required if targetWWNs is specified"));
-        } else {
-            lun.within(0..=255, errors);
-        }
+    if initiator.is_set() && !devices::is_initiator(initiator.text()) {
+        errors.push(source.named("initiatorname").with(initiator.value).invalid(FORMAT));
     }
 }
 
 fn csi(source: &At<'_, '_>, errors: &mut Errors) {
     driver_name(&source.at("driver"), errors);
+    source.at("volumeHandle").require(errors);
     let secrets = [
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -185,5 +225,5 @@ pub(in crate::kinds) fn driver_name(name: &At<'_, '_>, errors: &mut Errors) {
 
 /// Whether two volumes have the same source.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
-    SOURCES.iter().all(|(key, ..)| one[*key] == other[*key])
+    SOURCES.iter().all(|(key, ..)| document::same(&one[*key], &other[*key]))
 }

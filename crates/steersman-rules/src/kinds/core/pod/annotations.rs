@@ -4,40 +4,60 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::scheduling;
 use super::security::APPARMOR_MAX;
 use super::spec::each_container;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, text, within};
+use crate::rules::go_json::{self, Shape};
 
 /// Marks the image of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// The mistakes in the annotations of a pod or a template. `annotations` is where they lie.
 pub(in crate::kinds) fn validate(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+    let mirror = annotations.entry(MIRROR);
+    if mirror.is_set() && spec.at("nodeName").text().is_empty() {
+        errors.push(mirror.invalid("must set spec.nodeName if mirror pod annotation is set"));
+    }
+    tolerations(annotations, errors);
+    let cost = annotations.entry(DELETION_COST);
+    if cost.is_set() && !is_cost(cost.text()) {
+        errors.push(cost.invalid("must be a 32bit integer"));
+    }
+    let of_pod = annotations.named(SECCOMP_POD).with(&annotations.value[SECCOMP_POD]);
+    if of_pod.is_set() {
+        seccomp_profile(&of_pod, errors);
+    }
+    for (key, value) in annotations.entries().filter(|(key, _)| key.starts_with(SECCOMP_CONTAINER))
+    {
+        seccomp_profile(&annotations.named(key).with(value.value), errors);
+    }
     for (key, value) in annotations.entries() {
-        match key {
-            MIRROR if spec.at("nodeName").text().is_empty() => {
-                let why = "must set spec.nodeName if mirror pod annotation is set";
-                errors.push(value.invalid(why));
-            }
-            DELETION_COST if !is_cost(value.text()) => {
-                errors.push(value.invalid("must be a 32bit integer"));
-            }
-            SECCOMP_POD => seccomp_profile(&annotations.named(key).with(value.value), errors),
-            _ if key.starts_with(SECCOMP_CONTAINER) => {
-                seccomp_profile(&annotations.named(key).with(value.value), errors);
-            }
-            _ => {
-                if let Some(container) = key.strip_prefix(APP_ARMOR) {
-                    app_armor(&value, container, spec, errors);
-                }
-            }
+        if let Some(container) = key.strip_prefix(APP_ARMOR) {
+            app_armor(&value, container, spec, errors);
         }
+    }
+}
+
+/// Tolerations were written as JSON once. Nobody reads them any more, but they must be sound.
+fn tolerations(annotations: &At<'_, '_>, errors: &mut Errors) {
+    let given = text(&annotations.value[TOLERATIONS]);
+    if given.is_empty() {
+        return;
+    }
+    match go_json::read(given, Shape::Objects("core.Toleration"), "[]core.Toleration") {
+        Ok(list) => {
+            let path = annotations.named(TOLERATIONS).path();
+            scheduling::tolerations(&At::new(&list, &path), errors);
+        }
+        Err(why) => errors.push(annotations.invalid_value(TOLERATIONS, &why)),
     }
 }
 

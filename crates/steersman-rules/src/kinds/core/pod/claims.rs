@@ -59,6 +59,8 @@ pub(super) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
 
 /// The mistakes in what a template says about what is made from it.
 pub(in crate::kinds) fn template_metadata(metadata: &At<'_, '_>, errors: &mut Errors) {
+    let annotations = metadata.at("annotations");
+    errors.extend(names::validate_annotations(annotations.value, &annotations.path()));
     metadata.at("labels").labels(errors);
     for (field, value) in metadata.value.as_object().into_iter().flatten() {
         if !["annotations", "labels", "creationTimestamp"].contains(&field.as_str())

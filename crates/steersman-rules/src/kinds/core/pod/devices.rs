@@ -20,20 +20,22 @@ pub(super) fn iscsi(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn initiator(at: &At<'_, '_>, errors: &mut Errors) {
-    let text = at.text();
+    let known = ["iqn", "eui", "naa"].iter().any(|form| at.text().starts_with(form));
+    if !known {
+        errors.push(at.invalid("must be valid format starting with iqn, eui, or naa"));
+    } else if !is_initiator(at.text()) {
+        errors.push(at.invalid("must be valid format"));
+    }
+}
+
+/// Whether a text names an end of an iSCSI connection in one of the three forms there are.
+pub(in crate::kinds::core) fn is_initiator(text: &str) -> bool {
     let alphanumeric = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
-    let valid = match text.get(..3) {
+    match text.get(..3) {
         Some("iqn") => is_iqn(text),
         Some("eui") => text.len() == 20 && text.is_ascii() && alphanumeric(&text[4..]),
         Some("naa") => text.len() == 36 && text.is_ascii() && alphanumeric(&text[4..]),
-        _ => {
-            let why = "must be valid format starting with iqn, eui, or naa";
-            errors.push(at.invalid(why));
-            return;
-        }
-    };
-    if !valid {
-        errors.push(at.invalid("must be valid format"));
+        _ => false,
     }
 }
 
@@ -56,7 +58,7 @@ fn is_iqn(text: &str) -> bool {
 }
 
 /// The mistakes in a Flocker volume.
-pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::core) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.at("datasetName");
     let uuid = at.at("datasetUUID");
     if name.text().is_empty() && uuid.text().is_empty() {
@@ -72,7 +74,7 @@ pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a Quobyte volume.
-pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::core) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = at.at("registry");
     if registry.text().is_empty() {
@@ -81,14 +83,22 @@ pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
         let why = "must be a UUID and may not exceed a length of 64 characters";
         errors.push(at.at("tenant").required(why));
     } else {
-        let pairs = registry.text().split(',').filter(|pair| !pair.contains(':'));
+        let pairs = registry.text().split(',').filter(|pair| !is_host_and_port(pair));
         errors.extend(pairs.map(|_| registry.invalid(PAIRS)));
     }
     at.require_all(&["volume"], errors);
 }
 
+/// Whether a text is `host:port`, with brackets around a host that has colons itself.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let plain = |text: &str| !text.contains(['[', ']']);
+    plain(port) && inner.map_or_else(|| plain(host) && !host.contains(':'), plain)
+}
+
 /// The mistakes in a Fibre Channel volume.
-pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::core) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
     let targets = at.at("targetWWNs");
     let ids = at.at("wwids");
     let unit = at.at("lun");
@@ -113,7 +123,7 @@ pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a volume of a driver of one's own.
-pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::core) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
     for (key, option) in at.at("options").entries() {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
@@ -125,7 +135,7 @@ pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in an Azure disk.
-pub(super) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::core) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/\

@@ -193,6 +193,11 @@ fn divisor(reference: &At<'_, '_>, resource: &str, errors: &mut Errors) {
     errors.push(divisor.invalid_value(resource, &why));
 }
 
+/// Upstream takes the name for the beginning of one here.
+fn source_name(name: &str) -> Vec<String> {
+    names::prefix(name, names::dns1123_subdomain)
+}
+
 /// The mistakes in the sources of whole sets of variables.
 pub(super) fn sources(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
@@ -201,7 +206,7 @@ pub(super) fn sources(list: &At<'_, '_>, errors: &mut Errors) {
         for key in ["configMapRef", "secretRef"] {
             if source.at(key).is_set() {
                 given += 1;
-                source.at(key).at("name").requires(names::dns1123_subdomain, errors);
+                source.at(key).at("name").requires(source_name, errors);
             }
         }
         match given {

@@ -7,9 +7,11 @@ mod affinity;
 mod annotations;
 pub(in crate::kinds) mod claims;
 mod columns;
+mod container_status;
 mod containers;
 pub(in crate::kinds) mod defaults;
-mod devices;
+pub(super) mod devices;
+pub(in crate::kinds) mod disabled;
 mod dns;
 mod env;
 mod ephemeral;
@@ -100,7 +102,10 @@ fn default(pod: &mut Value) {
 }
 
 fn create(pod: &mut Value) {
-    within(pod, "spec", resources::default_of_pod);
+    within(pod, "spec", |spec| {
+        disabled::drop_of_spec(spec, &Value::Null);
+        resources::default_of_pod(spec);
+    });
     label_keys::merge(pod);
     annotations::copy_app_armor(pod);
     let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
@@ -117,9 +122,13 @@ fn create(pod: &mut Value) {
 }
 
 fn keep(old: &Value, new: &mut Value) {
-    if !old["spec"]["resources"].is_null() {
-        within(new, "spec", |spec| fill(spec, "resources", old["spec"]["resources"].clone()));
-    }
+    let old = &old["spec"];
+    within(new, "spec", |spec| {
+        disabled::drop_of_spec(spec, old);
+        if !old["resources"].is_null() {
+            fill(spec, "resources", old["resources"].clone());
+        }
+    });
 }
 
 fn check(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {

@@ -9,7 +9,7 @@ use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{is_empty, set};
+use crate::rules::document::{is_empty, items, set};
 use crate::rules::resource_name::{self, HUGE_PAGES, is_native};
 
 type NameRule = fn(&str, &At<'_, '_>, &mut Errors);
@@ -22,12 +22,17 @@ pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors
     }
 }
 
-/// The mistakes in what running the pod costs besides its containers.
-pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
+/// The mistakes in what running the pod costs besides its containers. They are told as if the
+/// amounts were the limits of a container.
+pub(in crate::kinds) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
     let limits = at.named("limits");
     for (name, amount) in limits.entries() {
         container_resource(name, &amount, errors);
         value(name, &amount, errors);
+    }
+    let has = |wanted: fn(&str) -> bool| limits.entries().any(|(name, _)| wanted(name));
+    if has(|name| name.starts_with(HUGE_PAGES)) && !has(|name| ["cpu", "memory"].contains(&name)) {
+        errors.push(at.forbidden("HugePages require cpu or memory"));
     }
 }
 
@@ -48,7 +53,7 @@ pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     requirements(&at, pod_resource, errors);
     for (name, amount) in at.at("requests").entries() {
         let asked = Quantity::of(amount.value);
-        if let (Some(asked), Some(sum)) = (asked, requested_by_containers(spec.value, name))
+        if let (Some(asked), Some(sum)) = (asked, of_containers(spec.value, "requests", name))
             && sum > asked
         {
             let why =
@@ -56,6 +61,7 @@ pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
             errors.push(amount.invalid(&why));
         }
     }
+    huge_page_limits(spec, &at.at("limits"), errors);
     for container in spec.each("containers") {
         for (name, limit) in container.at("resources.limits").entries() {
             let most = Quantity::of(&at.value["limits"][name]);
@@ -82,7 +88,7 @@ pub(super) fn default_of_pod(spec: &mut Value) {
     let mut requests = asked.as_object().cloned().unwrap_or_default();
     for name in ["cpu", "memory"] {
         if !requests.contains_key(name)
-            && let Some(sum) = requested_by_containers(spec, name)
+            && let Some(sum) = of_containers(spec, "requests", name)
         {
             requests.insert(name.to_owned(), sum.to_string().into());
         }
@@ -93,20 +99,42 @@ pub(super) fn default_of_pod(spec: &mut Value) {
     set(&mut spec["resources"], "requests", requests);
 }
 
-/// What the containers of a pod ask for together; `None` where they do not ask.
-fn requested_by_containers(spec: &Value, name: &str) -> Option<Quantity> {
-    let amounts = |list: &str, sidecars: Option<bool>| {
-        let containers = spec[list].as_array().into_iter().flatten();
-        let wanted = containers.filter(move |container| {
-            sidecars.is_none_or(|sidecar| (container["restartPolicy"] == "Always") == sidecar)
-        });
-        wanted.filter_map(move |container| Quantity::of(&container["resources"]["requests"][name]))
+/// Huge pages cannot be promised twice, so those of the containers must fit into the pod's.
+fn huge_page_limits(spec: &At<'_, '_>, limits: &At<'_, '_>, errors: &mut Errors) {
+    for (name, most) in limits.entries().filter(|(name, _)| name.starts_with(HUGE_PAGES)) {
+        let sum = of_containers(spec.value, "limits", name);
+        if let (Some(sum), Some(amount)) = (sum, Quantity::of(most.value))
+            && sum > amount
+        {
+            let why =
+                format!("must be greater than or equal to aggregate container limits of {sum}");
+            errors.push(most.invalid(&why));
+        }
+    }
+}
+
+/// What the containers of a pod have together of a resource, by their `requests` or `limits`;
+/// `None` where none of them names it. Those that start one by one have it besides the sidecars
+/// that started before them.
+fn of_containers(spec: &Value, part: &str, name: &str) -> Option<Quantity> {
+    let amount = |container: &Value| Quantity::of(&container["resources"][part][name]);
+    let plus = |a: Option<Quantity>, b: Option<Quantity>| match (a, b) {
+        (Some(a), Some(b)) => a.checked_add(b),
+        (a, b) => a.or(b),
     };
-    let mut running = amounts("containers", None).chain(amounts("initContainers", Some(true)));
-    let first = running.next();
-    let sum = running.try_fold(first.unwrap_or(Quantity::ZERO), Quantity::checked_add)?;
-    let starting = amounts("initContainers", Some(false)).max();
-    (first.is_some() || starting.is_some()).then(|| starting.map_or(sum, |most| most.max(sum)))
+    let mut running = items(&spec["containers"]).iter().map(amount).fold(None, plus);
+    let mut sidecars = None;
+    let mut starting = None;
+    for container in items(&spec["initContainers"]) {
+        if container["restartPolicy"] == "Always" {
+            running = plus(running, amount(container));
+            sidecars = plus(sidecars, amount(container));
+            starting = starting.max(sidecars);
+        } else {
+            starting = starting.max(plus(amount(container), sidecars));
+        }
+    }
+    running.max(starting)
 }
 
 fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Errors) {

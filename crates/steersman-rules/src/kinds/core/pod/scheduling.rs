@@ -1,10 +1,13 @@
 //! Where a pod may run and when: tolerations, spreading, gates.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::affinity::label_keys;
 use crate::names;
 use crate::rules::at::{At, Errors};
+use crate::rules::document::text;
 use crate::rules::label_selector::label_selector;
 
 /// The mistakes in readiness and scheduling gates.
@@ -62,7 +65,11 @@ pub(in crate::kinds) fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
 
 /// The mistakes in how pods spread over the cluster.
 pub(super) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
-    for (i, constraint) in list.items().enumerate() {
+    let mut left: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in list.list() {
+        *left.entry(spread_identity(constraint)).or_default() += 1;
+    }
+    for constraint in list.items() {
         positive(&constraint.at("maxSkew"), errors);
         let key = constraint.at("topologyKey");
         let action = constraint.at("whenUnsatisfiable");
@@ -72,11 +79,10 @@ pub(super) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
         if !["DoNotSchedule", "ScheduleAnyway"].contains(&action.text()) {
             errors.push(action.not_supported(&["DoNotSchedule", "ScheduleAnyway"]));
         }
-        let mut rest = list.list().iter().skip(i + 1);
-        let same = |other: &serde_json::Value| {
-            other["topologyKey"] == *key.value && other["whenUnsatisfiable"] == *action.value
-        };
-        if rest.any(same) {
+        // Of several that are alike, all but the last are complained about.
+        let alike = left.entry(spread_identity(constraint.value)).or_default();
+        *alike = alike.saturating_sub(1);
+        if *alike > 0 {
             let shown = format!("{{{}, {}}}", key.text(), action.text());
             let place = constraint.named("{topologyKey, whenUnsatisfiable}");
             errors.push(place.duplicate_value(shown));
@@ -98,6 +104,11 @@ pub(super) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
         label_keys(&constraint, errors);
         label_selector(&constraint.at("labelSelector"), errors);
     }
+}
+
+/// What no two constraints may have in common.
+fn spread_identity(constraint: &Value) -> (&str, &str) {
+    (text(&constraint["topologyKey"]), text(&constraint["whenUnsatisfiable"]))
 }
 
 fn positive(at: &At<'_, '_>, errors: &mut Errors) {

@@ -1,10 +1,11 @@
 //! The status of a pod, which its node writes.
 
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::dns;
+use super::{container_status, disabled, dns};
 use crate::field::FieldError;
 use crate::names;
 use crate::rules::at::{At, Errors};
@@ -23,15 +24,25 @@ pub(super) fn prepare(old: &Value, new: &mut Value) {
             set(status, "qosClass", before["qosClass"].clone());
         }
         keep_generation(before, status);
-        let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
-        for condition in conditions.into_iter().flatten() {
-            let mut known = items(&before["conditions"]).iter();
-            if let Some(before) = known.find(|old| old["type"] == condition["type"]) {
-                keep_generation(before, condition);
-            }
-        }
+        keep_generations_of_conditions(before, status);
         addresses(status, "podIP", "podIPs");
+        disabled::drop_of_status(status, before);
     });
+}
+
+/// Several conditions may be of one type: the first follows the first, the second the second.
+fn keep_generations_of_conditions(old: &Value, new: &mut Value) {
+    let mut known: HashMap<&str, Vec<&Value>> = HashMap::new();
+    for condition in items(&old["conditions"]).iter().rev() {
+        known.entry(text(&condition["type"])).or_default().push(condition);
+    }
+    let conditions = new.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let before = known.get_mut(text(&condition["type"])).and_then(Vec::pop);
+        if let Some(before) = before {
+            keep_generation(before, condition);
+        }
+    }
 }
 
 fn keep_generation(old: &Value, new: &mut Value) {
@@ -77,6 +88,7 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     }
     claims(&at.at("resourceClaimStatuses"), spec, errors);
     ips(&at, before, errors);
+    container_status::validate(&at, spec, errors);
 }
 
 fn generation(at: &At<'_, '_>, errors: &mut Errors) {
@@ -98,19 +110,26 @@ fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
 
 /// A container that has ended stays so, unless it may start again.
 fn transitions(new: &At<'_, '_>, old: &Value, spec: &Value, containers: &str, errors: &mut Errors) {
+    let containers_by_name = by_name(items(&spec[containers]));
+    let new_by_name = by_name(new.list());
     for (i, status) in items(old).iter().enumerate() {
         let Some(code) = exit_code(status) else { continue };
-        let container = items(&spec[containers]).iter().find(|c| c["name"] == status["name"]);
+        let container = containers_by_name.get(text(&status["name"])).copied();
         if !containers.is_empty() && restarts(spec, container, code) {
             continue;
         }
-        let now = new.list().iter().find(|new| new["name"] == status["name"]);
+        let now = new_by_name.get(text(&status["name"]));
         if now.is_some_and(|now| now["state"]["terminated"].is_null()) {
             let field = format!("{}[{i}].state", new.path());
             let why = "may not be transitioned to non-terminated state";
             errors.push(FieldError::forbidden(field, why));
         }
     }
+}
+
+/// The items of a list by name; of several with one name the first.
+pub(super) fn by_name(list: &[Value]) -> HashMap<&str, &Value> {
+    list.iter().rev().map(|item| (text(&item["name"]), item)).collect()
 }
 
 fn exit_code(status: &Value) -> Option<i64> {
@@ -145,17 +164,17 @@ fn restarts(spec: &Value, container: Option<&Value>, code: i64) -> bool {
 }
 
 fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let known = by_name(items(&spec["resourceClaims"]));
+    let mut seen = HashSet::new();
     for status in list.items() {
         let name = status.at("name");
-        if !items(&spec["resourceClaims"]).iter().any(|claim| claim["name"] == *name.value) {
+        if !known.contains_key(name.text()) {
             let why = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(name.invalid(why));
         }
-        if seen.contains(&name.text()) {
+        if !seen.insert(name.text()) {
             errors.push(name.duplicate());
         }
-        seen.push(name.text());
         let claim = status.at("resourceClaimName");
         if claim.is_set() {
             claim.follows(names::dns1123_subdomain, errors);
@@ -185,7 +204,8 @@ fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
 }
 
 fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
-    for item in list.items().filter(|item| !items(before).contains(item.value)) {
+    let known: HashSet<&str> = items(before).iter().map(|item| text(&item["ip"])).collect();
+    for item in list.items().filter(|item| !known.contains(text(&item.value["ip"]))) {
         dns::ip(&item.with(&item.value["ip"]), errors);
     }
     let parsed: Vec<IpAddr> =

@@ -98,7 +98,13 @@ fn source(volume: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
     place.require_all(required, errors);
     rule(&place, errors);
     for Source(key, ..) in given {
-        errors.push(volume.at(key).forbidden("may not specify more than 1 volume type"));
+        // Two have another name where they are one too many.
+        let shown = match *key {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            key => key,
+        };
+        errors.push(volume.named(shown).forbidden("may not specify more than 1 volume type"));
     }
     let name = volume.at("name");
     let pod = metadata["name"].as_str().unwrap_or_default();
@@ -166,9 +172,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     if driver.text().len() > 63 {
         errors.push(driver.too_long(63));
     }
-    for why in names::dns1123_subdomain(&driver.text().to_lowercase()) {
-        errors.push(driver.invalid(&why));
-    }
+    driver.may_follow(|name| names::dns1123_subdomain(&name.to_lowercase()), errors);
     let secret = at.at("nodePublishSecretRef");
     if secret.is_absent() {
         return;

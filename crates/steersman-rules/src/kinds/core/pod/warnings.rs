@@ -8,6 +8,7 @@ use super::spec::each_container;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::at::At;
+use crate::rules::node_label;
 
 /// Annotations that fields have replaced.
 const ANNOTATIONS: &[(&str, &str)] = &[
@@ -38,23 +39,6 @@ const CONTAINER_ANNOTATIONS: &[(&str, &str)] = &[
     (
         "container.apparmor.security.beta.kubernetes.io/",
         "deprecated since v1.30; use the \"appArmorProfile\" field instead",
-    ),
-];
-
-const NODE_LABELS: &[(&str, &str)] = &[
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
     ),
 ];
 
@@ -129,39 +113,23 @@ fn annotations(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn node_label(key: &str) -> Option<&'static str> {
-    NODE_LABELS.iter().find(|(old, _)| *old == key).map(|(_, why)| *why)
-}
-
 fn nodes(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     for (key, value) in spec.at("nodeSelector").entries() {
-        if let Some(why) = node_label(key) {
+        if let Some(why) = node_label::deprecation(key) {
             warnings.push(format!("{}: {why}", value.path()));
         }
     }
     let affinity = spec.at("affinity.nodeAffinity");
     let required = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     for term in affinity.each(required) {
-        node_term(&term, warnings);
+        node_label::warn_of_term(&term, warnings);
     }
     for term in affinity.each("preferredDuringSchedulingIgnoredDuringExecution") {
-        node_term(&term.at("preference"), warnings);
+        node_label::warn_of_term(&term.at("preference"), warnings);
     }
     for constraint in spec.each("topologySpreadConstraints") {
-        old_key(&constraint.at("topologyKey"), warnings);
+        node_label::warn_of_key(&constraint.at("topologyKey"), warnings);
         no_selector(&constraint, warnings);
-    }
-}
-
-fn node_term(term: &At<'_, '_>, warnings: &mut Vec<String>) {
-    for expression in term.each("matchExpressions") {
-        old_key(&expression.at("key"), warnings);
-    }
-}
-
-fn old_key(key: &At<'_, '_>, warnings: &mut Vec<String>) {
-    if let Some(why) = node_label(key.text()) {
-        warnings.push(format!("{}: {} is {why}", key.path(), key.text()));
     }
 }
 
@@ -209,7 +177,8 @@ fn variables(list: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn fraction(list: &At<'_, '_>, name: &str, warnings: &mut Vec<String>) {
+/// The warning about an amount of bytes that is not whole.
+pub(in crate::kinds) fn fraction(list: &At<'_, '_>, name: &str, warnings: &mut Vec<String>) {
     let amount = Quantity::of(&list.value[name]).filter(|amount| !amount.is_integer());
     if let Some(amount) = amount {
         let amount = amount.to_string();

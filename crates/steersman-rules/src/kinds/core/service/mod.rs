@@ -97,24 +97,32 @@ fn default_ip_mode(service: &mut Value) {
 fn warnings(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
     let mut warnings = Vec::new();
-    if !text(&service["metadata"]["annotations"]["service.kubernetes.io/topology-aware-hints"])
-        .is_empty()
-    {
-        warnings.push(
-            "metadata.annotations[service.kubernetes.io/topology-aware-hints]: \
-             deprecated in v1.27+; use \"service.kubernetes.io/topology-mode\" instead"
-                .to_owned(),
-        );
-    }
-    if spec["type"] == "ExternalName" && spec["clusterIP"] == "None" {
-        return warnings;
+    let hints = "service.kubernetes.io/topology-aware-hints";
+    if !service["metadata"]["annotations"][hints].is_null() {
+        let mode = "service.kubernetes.io/topology-mode";
+        warnings.push(format!("annotation {hints} is deprecated, please use {mode} instead"));
     }
     let addresses = |key: &str| items(&spec[key]).iter().map(text).enumerate().collect::<Vec<_>>();
-    for (i, ip) in addresses("clusterIPs") {
+    for (i, ip) in addresses("clusterIPs").into_iter().filter(|(_, ip)| *ip != "None") {
         warnings.extend(address::ip_warning(&format!("spec.clusterIPs[{i}]"), ip));
+    }
+    let headless = spec["type"] == "ClusterIP" && spec["clusterIP"] == "None";
+    let has_external = !is_empty(&spec["externalIPs"]);
+    for (ignored, is_set) in [
+        ("loadBalancerIP", !text(&spec["loadBalancerIP"]).is_empty()),
+        ("externalIPs", has_external),
+        ("SessionAffinity", spec["sessionAffinity"] != "None"),
+    ] {
+        if headless && is_set {
+            warnings.push(format!("spec.{ignored} is ignored for headless services"));
+        }
     }
     for (i, ip) in addresses("externalIPs") {
         warnings.extend(address::ip_warning(&format!("spec.externalIPs[{i}]"), ip));
+    }
+    if has_external && !headless && spec["type"] != "ExternalName" {
+        let why = "is deprecated and may no longer be implemented in some clusters";
+        warnings.push(format!("spec.externalIPs {why}"));
     }
     if let Some(ip) = spec["loadBalancerIP"].as_str().filter(|ip| !ip.is_empty()) {
         warnings.extend(address::ip_warning("spec.loadBalancerIP", ip));
@@ -129,6 +137,10 @@ fn warnings(service: &Value) -> Vec<String> {
     if spec["type"] != "ExternalName" && !text(&spec["externalName"]).is_empty() {
         let why = "is ignored when spec.type is not \"ExternalName\"";
         warnings.push(format!("spec.externalName {why}"));
+    }
+    if spec["trafficDistribution"] == "PreferClose" {
+        let why = "\"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        warnings.push(format!("spec.trafficDistribution: {why}"));
     }
     warnings
 }
@@ -149,7 +161,9 @@ fn traffic(spec: &mut Value) {
     if is_reachable(spec) {
         fill_text(spec, "externalTrafficPolicy", "Cluster");
     }
-    if kind != "ExternalName" {
+    if kind == "ExternalName" {
+        remove(spec, "internalTrafficPolicy");
+    } else {
         fill(spec, "internalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
@@ -157,16 +171,9 @@ fn traffic(spec: &mut Value) {
     }
 }
 
-/// One family, that of the address if there is one, and the list of addresses in step.
+/// The list of addresses says what the single one does. Of which families they are is decided where
+/// they are allocated.
 fn addresses(spec: &mut Value) {
-    if spec["type"] == "ExternalName" {
-        return;
-    }
-    fill(spec, "ipFamilyPolicy", "SingleStack");
-    if is_empty(&spec["ipFamilies"]) {
-        let v6 = address::is_ipv6(text(&spec["clusterIP"]));
-        set(spec, "ipFamilies", vec![if v6 { "IPv6" } else { "IPv4" }]);
-    }
     let one = text(&spec["clusterIP"]).to_owned();
     if is_empty(&spec["clusterIPs"]) && !one.is_empty() {
         set(spec, "clusterIPs", vec![one]);

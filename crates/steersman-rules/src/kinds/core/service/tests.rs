@@ -27,7 +27,6 @@ fn a_service_is_filled_in_as_kubernetes_does() {
             json!({
                 "type": "ClusterIP", "sessionAffinity": "None",
                 "internalTrafficPolicy": "Cluster",
-                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
                 "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}],
             }),
         ),
@@ -39,7 +38,6 @@ fn a_service_is_filled_in_as_kubernetes_does() {
                 "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
                 "allocateLoadBalancerNodePorts": true,
                 "clusterIP": "fd00::1", "clusterIPs": ["fd00::1"],
-                "ipFamilies": ["IPv6"], "ipFamilyPolicy": "SingleStack",
             }),
         ),
         (
@@ -52,13 +50,34 @@ fn a_service_is_filled_in_as_kubernetes_does() {
                 "type": "ClusterIP", "externalIPs": ["10.1.1.1"], "sessionAffinity": "None",
                 "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
                 "clusterIP": "None", "clusterIPs": ["None"],
-                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
             }),
         ),
     ];
     for (given, expected) in cases {
         assert_eq!(service(given.clone())["spec"], expected, "{given}");
     }
+}
+
+#[test]
+fn what_a_service_does_not_look_at_is_said() {
+    let warned = |spec: Value| (RULES.warn)(&service(spec), None);
+    let headless = json!({"clusterIP": "None", "externalIPs": ["10.1.1.1"],
+        "loadBalancerIP": "10.1.1.2", "sessionAffinity": "ClientIP"});
+    let ignored = |field: &str| format!("spec.{field} is ignored for headless services");
+    let expected = ["loadBalancerIP", "externalIPs", "SessionAffinity"].map(ignored);
+    assert_eq!(warned(headless), expected);
+    let deprecated =
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
+    assert_eq!(warned(json!({"externalIPs": ["10.1.1.1"]})), [deprecated]);
+    let close = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+    assert_eq!(warned(json!({"trafficDistribution": "PreferClose"})), [close]);
+}
+
+#[test]
+fn a_name_outside_has_no_address_even_none() {
+    let named = json!({"type": "ExternalName", "externalName": "a.b", "clusterIP": "None"});
+    let found = messages(&RULES.validate_create(&service(named)));
+    assert_eq!(found, ["spec.clusterIPs: Forbidden: may not be set for ExternalName services"]);
 }
 
 #[test]
@@ -263,8 +282,27 @@ fn an_update_keeps_what_was_allocated() {
 }
 
 #[test]
+fn node_ports_follow_the_names_of_ports_and_go_where_nobody_wants_them() {
+    let updated = |kind: &str, old: Value, new: Value, allocates: bool| {
+        let given = |ports: Value| json!({"type": kind, "ports": ports, "allocateLoadBalancerNodePorts": allocates});
+        let old = service(given(old));
+        let mut new = json!({"metadata": {"name": "web"}, "spec": given(new)});
+        RULES.prepare_update(&old, &mut new);
+        new["spec"]["ports"][0]["nodePort"].as_i64().unwrap_or(0)
+    };
+    let port =
+        |name: &str, port: i64, at: i64| json!([{"name": name, "port": port, "nodePort": at}]);
+    assert_eq!(updated("NodePort", port("a", 80, 30080), port("a", 81, 0), true), 30080);
+    assert_eq!(updated("NodePort", port("a", 80, 30080), port("b", 80, 0), true), 0);
+    assert_eq!(updated("LoadBalancer", port("a", 80, 30080), port("a", 80, 0), true), 30080);
+    assert_eq!(updated("LoadBalancer", port("a", 80, 30080), port("a", 80, 0), false), 0);
+}
+
+#[test]
 fn what_is_allocated_does_not_change() {
-    let old = service(with(&json!({"clusterIP": "10.0.0.1"})));
+    let old = service(with(&json!({
+        "clusterIP": "10.0.0.1", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+    })));
     let cases = [
         (
             json!({"clusterIP": "10.0.0.2"}),

@@ -53,7 +53,7 @@ fn keep_allocated(old: &Value, new: &mut Value) {
             }
         }
     }
-    if has_node_ports(old) && has_node_ports(new) {
+    if is_given_node_ports(old) && is_given_node_ports(new) {
         keep_node_ports(items(&old["ports"]), new);
     }
     let unset = new["healthCheckNodePort"].as_i64().unwrap_or(0) == 0;
@@ -62,16 +62,19 @@ fn keep_allocated(old: &Value, new: &mut Value) {
     }
 }
 
+/// Whether a service gets node ports without asking for them one by one.
+fn is_given_node_ports(spec: &Value) -> bool {
+    let unwanted = spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] == false;
+    has_node_ports(spec) && !unwanted
+}
+
+/// A port keeps its node port by its name, whatever else of it has changed, unless another has it now.
 fn keep_node_ports(old: &[Value], new: &mut Value) {
     let used: Vec<i64> =
         items(&new["ports"]).iter().filter_map(|p| p["nodePort"].as_i64()).collect();
     each(new, "ports", |port| {
-        let protocol = |port: &Value| match text(&port["protocol"]) {
-            "" => "TCP".to_owned(),
-            protocol => protocol.to_owned(),
-        };
-        let same = |o: &&Value| o["port"] == port["port"] && protocol(o) == protocol(port);
-        let kept = old.iter().find(same).and_then(|o| o["nodePort"].as_i64());
+        let same = |o: &&Value| text(&o["name"]) == text(&port["name"]);
+        let kept = old.iter().rev().find(same).and_then(|o| o["nodePort"].as_i64());
         if let Some(kept) = kept.filter(|kept| !used.contains(kept)) {
             fill_number(port, "nodePort", kept);
         }

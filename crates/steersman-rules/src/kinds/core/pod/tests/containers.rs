@@ -1,8 +1,8 @@
 //! Mistakes in containers.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::check;
+use super::{RULES, check, messages, prepared};
 
 #[test]
 fn names_and_images() {
@@ -168,6 +168,7 @@ fn variables() {
             json!([{"configMapRef": {"name": ""}}]),
             &["spec.containers[0].envFrom[0].configMapRef.name: Required value"],
         ),
+        ("containers/0/envFrom", json!([{"configMapRef": {"name": "foo-"}}]), &[]),
     ]);
 }
 
@@ -422,4 +423,42 @@ fn restarts() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn huge_pages_of_containers_fit_into_those_of_their_pod() {
+    let with = |name: &str| {
+        let limits = json!({"cpu": "1", "hugepages-2Mi": "2Mi"});
+        json!({"name": name, "image": "i:1", "resources": {"limits": limits}})
+    };
+    let told = |pages: &str| {
+        let limits = json!({"cpu": "2", "hugepages-2Mi": pages});
+        let pod = prepared(json!({
+            "resources": {"limits": limits}, "containers": [with("a"), with("b")],
+        }));
+        messages(&RULES.validate_create(&pod))
+    };
+    let why = "Invalid value: \"2Mi\": must be greater than or equal to aggregate container";
+    assert_eq!(
+        told("2Mi"),
+        [
+            format!("spec.resources.requests[hugepages-2Mi]: {why} requests of 4Mi"),
+            format!("spec.resources.limits[hugepages-2Mi]: {why} limits of 4Mi"),
+        ]
+    );
+    assert_eq!(told("4Mi"), [""; 0]);
+}
+
+#[test]
+fn what_starts_runs_beside_the_sidecars_before_it() {
+    let asking = |name: &str, policy: Value| {
+        let resources = json!({"requests": {"cpu": "1"}});
+        json!({"name": name, "image": "i:1", "restartPolicy": policy, "resources": resources})
+    };
+    let pod = prepared(json!({
+        "resources": {"limits": {"cpu": "4"}},
+        "initContainers": [asking("s", json!("Always")), asking("i", Value::Null)],
+        "containers": [{"name": "c", "image": "i:1"}],
+    }));
+    assert_eq!(pod["spec"]["resources"]["requests"]["cpu"], "2");
 }

@@ -2,6 +2,7 @@
 
 mod containers;
 mod defaults;
+mod disabled;
 mod placement;
 mod security;
 mod status;

@@ -222,6 +222,11 @@ fn spreading() {
         ),
         (
             at,
+            json!([one, {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}]),
+            &[],
+        ),
+        (
+            at,
             changed("minDomains", json!(0)),
             &["spec.topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater \
                than zero"],

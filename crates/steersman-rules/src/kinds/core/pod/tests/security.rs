@@ -157,6 +157,18 @@ fn annotations_that_mean_something() {
             "metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: \
              \"nope\": must be a valid seccomp profile",
         ),
+        (
+            "scheduler.alpha.kubernetes.io/tolerations",
+            "zz",
+            "metadata.annotations: Invalid value: \"scheduler.alpha.kubernetes.io/tolerations\": \
+             invalid character 'z' looking for beginning of value",
+        ),
+        (
+            "scheduler.alpha.kubernetes.io/tolerations",
+            r#"[{"operator": "Exists", "value": "a"}]"#,
+            "metadata.annotations.scheduler.alpha.kubernetes.io/tolerations[0].operator: Invalid \
+             value: \"a\": value must be empty when `operator` is 'Exists'",
+        ),
     ];
     for (key, value, message) in cases {
         let mut pod = super::rich();
@@ -164,6 +176,12 @@ fn annotations_that_mean_something() {
         let errors = messages(&RULES.validate_create(&pod));
         assert_eq!(errors, [*message]);
     }
+    // All at once they are told in the order of upstream, not of their names.
+    let mut pod = super::rich();
+    pod["metadata"]["annotations"] =
+        cases.iter().take(5).map(|(key, value, _)| ((*key).to_owned(), json!(value))).collect();
+    let errors = messages(&RULES.validate_create(&pod));
+    assert_eq!(errors, [0, 4, 1, 3, 2].map(|i: usize| cases[i].2));
 }
 
 #[test]

@@ -74,9 +74,96 @@ fn mistakes_in_a_status() {
                an entry in `spec.resourceClaims`",
             ],
         ),
+        (
+            json!({"resourceClaimStatuses": [{"name": "gpu"}, {"name": "gpu"}]}),
+            &["status.resourceClaimStatuses[1].name: Duplicate value: \"gpu\""],
+        ),
         (json!({"conditions": [{"type": "example.com/gate", "status": "True"}]}), &[]),
     ];
     for (status, expected) in cases {
-        assert_eq!(written(&rich(), status.clone()).1, *expected, "{status}");
+        let mut pod = rich();
+        pod["spec"]["resourceClaims"] = json!([{"name": "gpu"}]);
+        assert_eq!(written(&pod, status.clone()).1, *expected, "{status}");
     }
+}
+
+#[test]
+fn conditions_of_one_type_keep_their_generations_in_order() {
+    let mut old = rich();
+    let condition = |generation: i64| json!({"type": "Ready", "observedGeneration": generation});
+    old["status"]["conditions"] = json!([condition(1), condition(2)]);
+    let bare = json!({"type": "Ready"});
+    let (new, _) = written(&old, json!({"conditions": [bare, bare, bare]}));
+    assert_eq!(new["status"]["conditions"], json!([condition(1), condition(2), bare]));
+}
+
+#[test]
+fn users_of_containers_have_ids_that_there_are() {
+    let status = |user: Value| json!({"initContainerStatuses": [{"name": "i", "user": user}]});
+    let linux =
+        json!({"linux": {"uid": -1, "gid": 0, "supplementalGroups": [1, 2_147_483_648_i64]}});
+    let at = "status.initContainerStatuses[0].user.linux";
+    let range = "must be between 0 and 2147483647, inclusive";
+    assert_eq!(
+        written(&rich(), status(linux.clone())).1,
+        [
+            format!("{at}.uid: Invalid value: -1: {range}"),
+            format!("{at}.supplementalGroups[1]: Invalid value: 2147483648: {range}"),
+        ]
+    );
+    let mut windows = rich();
+    windows["spec"]["os"] = json!({"name": "windows"});
+    assert_eq!(
+        written(&windows, status(linux)).1,
+        [format!("{at}: Forbidden: cannot be set for a windows pod")]
+    );
+}
+
+#[test]
+fn devices_are_those_of_the_container() {
+    let mut pod = rich();
+    pod["spec"]["containers"][0]["resources"] = json!({
+        "requests": {"a.b/c": "1"}, "claims": [{"name": "gpu", "request": "one"}],
+    });
+    let told = |list: &str, name: &str, resources: Value| {
+        let allocated = json!([{"name": name, "resources": resources}]);
+        let container = json!({"name": "c", "allocatedResourcesStatus": allocated});
+        written(&pod, json!({list: [container]})).1
+    };
+    let list = "containerStatuses";
+    let at = "status.containerStatuses[0].allocatedResourcesStatus[0]";
+    let healthy = |id: &str| json!({"resourceID": id, "health": "Healthy"});
+    assert_eq!(told(list, "a.b/c", json!([healthy("1"), healthy("2")])), [""; 0]);
+    assert_eq!(told(list, "claim:gpu/one", json!([])), [""; 0]);
+    assert_eq!(
+        told(list, "claim:gpu", json!([])),
+        [format!(
+            "{at}.name: Invalid value: \"claim:gpu\": must match one of the container's resource \
+             claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request \
+             is empty"
+        )]
+    );
+    assert_eq!(
+        told(list, "cpu", json!([])),
+        [format!(
+            "{at}.name: Invalid value: \"cpu\": must match one of the container's resource requests"
+        )]
+    );
+    let odd = json!({"resourceID": "1", "health": "X", "message": ""});
+    assert_eq!(
+        told(list, "a.b/c", json!([healthy("1"), odd])),
+        [
+            format!(
+                "{at}.resources[1].health: Unsupported value: \"X\": supported values: \
+                 \"Healthy\", \"Unhealthy\", \"Unknown\""
+            ),
+            format!("{at}.resources[1].message: Required value: must be non-empty if specified"),
+            format!("{at}.resources[1].resourceID: Duplicate value: \"1\""),
+        ]
+    );
+    assert_eq!(
+        told("ephemeralContainerStatuses", "cpu", json!([])),
+        ["status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be \
+          specified in container status"]
+    );
 }

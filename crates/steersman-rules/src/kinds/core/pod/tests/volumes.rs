@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::check;
+use super::{check, complaints};
 
 const BAD_MOUNT: &str = "spec.containers[0].volumeMounts[0].name: Not found: \"v\"";
 
@@ -32,6 +32,14 @@ fn names_are_there_and_unique() {
             "volumes/1",
             json!({"name": "w", "emptyDir": {}, "secret": {"secretName": "s"}}),
             &["spec.volumes[1].secret: Forbidden: may not specify more than 1 volume type"],
+        ),
+        (
+            "volumes/1",
+            json!({"name": "w", "emptyDir": {}, "cephfs": {}, "downwardAPI": {}}),
+            &[
+                "spec.volumes[1].cephFS: Forbidden: may not specify more than 1 volume type",
+                "spec.volumes[1].downwarAPI: Forbidden: may not specify more than 1 volume type",
+            ],
         ),
     ]);
 }
@@ -96,13 +104,10 @@ fn sources_require_what_they_need() {
         ),
         (json!({"cephfs": {}}), &["spec.volumes[0].cephfs.monitors: Required value"]),
         (
-            json!({"csi": {"driver": ""}}),
+            json!({"csi": {"driver": "", "nodePublishSecretRef": {}}}),
             &[
                 "spec.volumes[0].csi.driver: Required value",
-                "spec.volumes[0].csi.driver: Invalid value: \"\": a lowercase RFC 1123 subdomain \
-               must consist of lower case alphanumeric characters, '-' or '.', and must start and \
-               end with an alphanumeric character (e.g. 'example.com', regex used for validation \
-               is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                "spec.volumes[0].csi.nodePublishSecretRef.name: Required value",
             ],
         ),
         (
@@ -213,4 +218,17 @@ fn projected_files() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn what_is_made_from_a_template_can_have_its_annotations() {
+    let spec = json!({
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}},
+    });
+    let template = json!({"metadata": {"annotations": {"A b": ""}}, "spec": spec});
+    let volume = json!({"name": "v", "ephemeral": {"volumeClaimTemplate": template}});
+    let told = complaints("volumes/0", &volume);
+    let place = "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.annotations: Invalid \
+                 value: \"A b\": name part must consist of alphanumeric characters";
+    assert!(told[0].starts_with(place), "{told:?}");
 }

@@ -1,5 +1,11 @@
 //! Nodes register themselves, with a status of their own.
 
+mod annotations;
+mod config;
+mod declared;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 
 use jiff::Timestamp;
@@ -10,7 +16,7 @@ use crate::names;
 use crate::rules::Rules;
 use crate::rules::address::{self, Cidr};
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, is_empty, items, text, within_existing};
+use crate::rules::document::{fill, is_empty, items, remove, text, within_existing};
 use crate::rules::resource_name::check_amount;
 use crate::table::cells::condition;
 use crate::table::{Column, age};
@@ -33,13 +39,14 @@ const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const RULES: Rules = Rules {
     default,
     keeps_status: true,
+    create: |node| {
+        within_existing(node, "spec", |spec| drop(remove(spec, "configSource")));
+        within_existing(node, "status", |status| drop(remove(status, "config")));
+    },
     check,
     change,
-    prepare_status: |_, node| default(node),
-    check_status: |node, _, errors| {
-        resources(node, errors);
-        addresses(node, errors);
-    },
+    prepare_status,
+    check_status: change,
     warn: |node, _| warnings(node),
     ..Rules::NONE
 };
@@ -64,11 +71,29 @@ fn default(node: &mut Value) {
     });
 }
 
-fn check(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    taints(node, errors);
+/// Configuration that the cluster gives to nodes is no more: only what is there already stays.
+fn prepare_status(old: &Value, node: &mut Value) {
+    default(node);
+    if old["status"]["config"].is_null() {
+        within_existing(node, "status", |status| drop(remove(status, "config")));
+    }
+}
+
+fn check(node: &At<'_, '_>, _: &Value, errors: &mut Errors) {
+    annotations::validate(node, errors);
+    spec_taints(node, errors);
     resources(node, errors);
-    if old.is_null() {
-        pod_ranges(&node.at("spec"), errors);
+    swap(node, errors);
+    declared::validate(&node.at("status.declaredFeatures"), errors);
+    pod_ranges(&node.at("spec"), errors);
+}
+
+/// The path says `metadata`, as it does in Kubernetes.
+fn swap(node: &At<'_, '_>, errors: &mut Errors) {
+    let capacity = &node.value["status"]["nodeInfo"]["swap"]["capacity"];
+    let capacity = At::new(capacity, "metadata.nodeSwapStatus.capacity");
+    if capacity.number().is_some_and(|bytes| bytes <= 0) {
+        errors.push(capacity.invalid("must be greater than zero"));
     }
 }
 
@@ -89,7 +114,11 @@ fn pod_ranges(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Kubernetes looks at some parts of a changed node twice, and so tells their mistakes twice.
 fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    annotations::validate(node, errors);
+    resources(node, errors);
+    declared::validate(&node.at("status.declaredFeatures"), errors);
     addresses(node, errors);
     let spec = node.at("spec");
     let ranges = spec.at("podCIDRs");
@@ -104,14 +133,22 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         let detail = "node updates may not change providerID except from \"\" to valid";
         errors.push(provider.forbidden(detail));
     }
+    config::validate(node, errors);
+    spec_taints(node, errors);
+    let external = spec.at("externalID");
+    if external.text() != text(&old["spec"]["externalID"]) {
+        errors.push(external.forbidden("may not be updated"));
+    }
 }
 
 /// The path says `metadata`, as it does in Kubernetes.
-fn taints(node: &At<'_, '_>, errors: &mut Errors) {
+fn spec_taints(node: &At<'_, '_>, errors: &mut Errors) {
+    taints(&At::new(&node.value["spec"]["taints"], "metadata.taints"), errors);
+}
+
+fn taints(list: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (i, taint) in items(&node.value["spec"]["taints"]).iter().enumerate() {
-        let path = format!("metadata.taints[{i}]");
-        let taint = At::new(taint, &path);
+    for taint in list.items() {
         let key = taint.at("key");
         let value = taint.at("value");
         key.follows(names::qualified_name, errors);

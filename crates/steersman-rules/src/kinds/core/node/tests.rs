@@ -1,0 +1,104 @@
+//! What a node may say of itself, and what of it may change.
+
+use serde_json::{Value, json};
+
+use super::RULES;
+use crate::field::messages;
+
+fn created(node: &Value) -> Vec<String> {
+    messages(&RULES.validate_create(node))
+}
+
+#[test]
+fn features_are_named_sorted_and_unique() {
+    let told = |features: Value| created(&json!({"status": {"declaredFeatures": features}}));
+    assert_eq!(told(json!(["A", "B/sub", "GuaranteedQoSPodCPUResize"])), [""; 0]);
+    let form = "must start with an UpperCamelCase segment, with subsequent segments separated by \
+                '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric \
+                characters and slashes";
+    let at = "status.declaredFeatures";
+    assert_eq!(
+        told(json!(["b", "A", "A"])),
+        [
+            format!("{at}[0]: Invalid value: \"b\": invalid feature name \"b\": {form}"),
+            format!("{at}[1]: Invalid value: \"A\": list must be sorted alphabetically"),
+            format!("{at}[2]: Duplicate value: \"A\""),
+        ]
+    );
+    let long = "A".repeat(254);
+    assert_eq!(
+        told(json!([long])),
+        [format!(
+            "{at}[0]: Invalid value: \"{long}\": invalid feature name \"{long}\": must be no more \
+             than 253 characters"
+        )]
+    );
+    let old = json!({"status": {}});
+    let new = json!({"status": {"declaredFeatures": ["A/"]}});
+    assert_eq!(RULES.validate_status_update(&old, &new).len(), 1);
+}
+
+#[test]
+fn annotations_of_old_must_be_sound() {
+    let told = |key: &str, text: &str| {
+        let key = format!("scheduler.alpha.kubernetes.io/{key}");
+        created(&json!({"metadata": {"annotations": {key: text}}}))
+    };
+    assert_eq!(
+        told("preferAvoidPods", "zz"),
+        ["metadata.annotations.AvoidPods: Invalid value: \
+          \"scheduler.alpha.kubernetes.io/preferAvoidPods\": invalid character 'z' looking for \
+          beginning of value"]
+    );
+    assert_eq!(
+        told("preferAvoidPods", r#"{"preferAvoidPods": [{}]}"#),
+        ["metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature: \
+          Required value"]
+    );
+    assert_eq!(
+        told("taints", "{}"),
+        ["metadata.annotations: Invalid value: \"scheduler.alpha.kubernetes.io/taints\": json: \
+          cannot unmarshal object into Go value of type []core.Taint"]
+    );
+    assert_eq!(
+        told("taints", r#"[{"key": "a"}]"#),
+        ["metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect: Required value"]
+    );
+    assert_eq!(told("taints", ""), [""; 0]);
+}
+
+#[test]
+fn configuration_from_the_cluster_is_dropped_or_checked() {
+    let mut node = json!({"spec": {"configSource": {}}, "status": {"config": {"active": {}}}});
+    RULES.prepare_create(&mut node);
+    assert_eq!(node, json!({"spec": {}, "status": {}}));
+    let mut new = json!({"status": {"config": {"active": {}}}});
+    RULES.prepare_status_update(&json!({"status": {}}), &mut new);
+    assert_eq!(new, json!({"status": {}}));
+
+    let map = json!({"uid": "1", "namespace": "kube-system", "name": "c"});
+    let new = json!({"spec": {"configSource": {"configMap": map}}});
+    assert_eq!(
+        messages(&RULES.validate_update(&json!({}), &new)),
+        [
+            "spec.configSource.configMap.uid: Forbidden: uid must not be set in spec",
+            "spec.configSource.configMap.kubeletConfigKey: Required value",
+        ]
+    );
+}
+
+#[test]
+fn identities_and_swap_are_watched() {
+    let old = json!({"spec": {"externalID": "a"}});
+    let new = json!({"spec": {"externalID": "b"}});
+    assert_eq!(
+        messages(&RULES.validate_update(&old, &new)),
+        ["spec.externalID: Forbidden: may not be updated"]
+    );
+    assert_eq!(
+        created(&json!({"status": {"nodeInfo": {"swap": {"capacity": 0}}}})),
+        ["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"]
+    );
+    let ranged = json!({"spec": {"podCIDR": "zz", "podCIDRs": ["zz"]}});
+    assert_eq!(RULES.validate_update(&json!({}), &ranged)[0].field, "spec.podCIDRs[0]");
+}
