@@ -1,5 +1,7 @@
 //! Questions that are answered and never stored: who am I, may I, whose token is this.
 
+mod selectors;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 use steersman_rules::field::{FieldError, FieldErrorKind};
@@ -171,6 +173,7 @@ fn check(call: &Call, review: &Value) -> Result<()> {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &"".into(), why));
     }
+    errors.extend(selectors::mistakes(resource));
     let local = kind == "LocalSubjectAccessReview";
     errors.extend(metadata_mistake(&review["metadata"], local));
     if local {

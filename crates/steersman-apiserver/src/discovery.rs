@@ -380,16 +380,19 @@ fn version_discovery(table: &Table, served: &Served<'_>) -> VersionDiscovery {
 }
 
 /// Every path that says something by itself, in the order of the alphabet.
-fn paths(table: &Table, remotes: &Remotes) -> Vec<String> {
+pub(crate) fn paths(table: &Table, remotes: &Remotes) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
+        "/flagz",
         "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",
+        "/statusz",
         "/version",
     ];
     let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
@@ -402,7 +405,7 @@ fn paths(table: &Table, remotes: &Remotes) -> Vec<String> {
     paths
 }
 
-fn version() -> Version {
+pub(crate) fn version() -> Version {
     Version {
         major: "1",
         minor: "36",

@@ -71,6 +71,7 @@ mod openapi;
 mod openid;
 mod read;
 mod scrape;
+mod zpages;
 
 // Writes.
 mod access_review;

@@ -164,6 +164,35 @@ impl Wishes {
         self.choose(Offer { shapes, protobuf: true, stream: false })
     }
 
+    /// The form for a page of text, which can be asked for as a document of a kind as well, and in
+    /// which version; `None` is the text.
+    pub(crate) fn choose_page(
+        &self,
+        kind: &str,
+        group: &str,
+        versions: &[&'static str],
+    ) -> Result<Option<(Output, &'static str)>> {
+        let accept = self.accept.as_ref().and_then(|value| value.to_str().ok());
+        let accept = accept.unwrap_or("").trim();
+        if accept.is_empty() {
+            return Ok(None);
+        }
+        for clause in Clause::all(accept).iter().filter(|clause| clause.stream.is_empty()) {
+            let version = versions.iter().find(|it| clause.convert == [kind, group, **it]);
+            let encodings = [Encoding::Json, Encoding::Yaml];
+            let encoding = encodings.into_iter().find(|encoding| clause.allows(*encoding));
+            if let (Some(version), Some(encoding)) = (version, encoding) {
+                let pretty = clause.pretty || self.pretty;
+                return Ok(Some((Output { encoding, pretty, ..Output::default() }, *version)));
+            }
+            let is_text = matches!(clause.media_type, "*/*" | "text/*" | "text/plain");
+            if is_text && clause.convert == [""; 3] {
+                return Ok(None);
+            }
+        }
+        Err(Status::not_acceptable(&[MEDIA_TYPES[0], MEDIA_TYPES[1], "text/plain"]))
+    }
+
     /// The form for a failure: what is not on offer is told in JSON, for people.
     pub(crate) fn choose_failure(&self) -> Output {
         let plain = Output { pretty: true, ..Output::default() };
@@ -179,12 +208,8 @@ impl Offer<'_> {
         if matches!(header, "" | "application/json" | "*/*") {
             return Ok(Output::default());
         }
-        let mut clauses: Vec<Clause<'_>> = header.split(',').map(Clause::parse).collect();
-        clauses.sort_by(|a, b| {
-            b.quality.total_cmp(&a.quality).then(a.wildcards().cmp(&b.wildcards()))
-        });
-        let wanted = clauses.iter().filter(|clause| clause.quality > 0.0);
-        let mut outputs = wanted.filter_map(|clause| self.find(clause));
+        let clauses = Clause::all(header);
+        let mut outputs = clauses.iter().filter_map(|clause| self.find(clause));
         let output = outputs.next().ok_or_else(|| {
             Status::not_acceptable(if self.stream { &STREAM_TYPES } else { &MEDIA_TYPES })
         })?;
@@ -222,6 +247,16 @@ struct Clause<'a> {
 }
 
 impl<'a> Clause<'a> {
+    /// The alternatives of a header, the one that is liked best first.
+    fn all(header: &'a str) -> Vec<Self> {
+        let mut clauses: Vec<Self> = header.split(',').map(Self::parse).collect();
+        clauses.sort_by(|a, b| {
+            b.quality.total_cmp(&a.quality).then(a.wildcards().cmp(&b.wildcards()))
+        });
+        clauses.retain(|clause| clause.quality > 0.0);
+        clauses
+    }
+
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or("");

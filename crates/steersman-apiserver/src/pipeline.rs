@@ -39,7 +39,7 @@ use crate::state::remotes::Remote;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
-use crate::{discovery, health, openapi, openid, scrape};
+use crate::{discovery, health, openapi, openid, scrape, zpages};
 
 /// Discovery of more resources than this is long work: some more than Kubernetes itself has.
 const LONG_TABLE: usize = 300;
@@ -335,13 +335,19 @@ async fn not_a_resource(
         return if nothing { Ok(reply::no_such_page()) } else { Err(refused) };
     }
     let response = match path.as_slice() {
-        ["healthz" | "livez" | "readyz" | "metrics" | "openapi", ..]
+        ["healthz" | "livez" | "readyz" | "metrics" | "openapi" | "statusz" | "flagz", ..]
             if parts.uri.path().ends_with('/') =>
         {
             Err(Status::no_such_resource())
         }
+        [endpoint @ ("healthz" | "livez" | "readyz")] => {
+            let answer = health::answer(server, &path, query).await;
+            answer.inspect(|answer| scrape::slis::note(server, endpoint, query, answer))
+        }
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["metrics"] => Ok(scrape::answer(server, &pipeline.others).await),
+        ["metrics", "slis"] => Ok(scrape::slis::answer(server)),
+        [page @ ("statusz" | "flagz")] => zpages::answer(server, page, parts),
         ["openapi", ..] => {
             let headers = &parts.headers;
             let asked = openapi::Asked { server, published: &pipeline.openapi, query, headers };

@@ -31,6 +31,11 @@ impl RuntimeConfig {
     pub fn serves(&self, group: &str, version: &str) -> bool {
         self.served.contains(&format!("{group}/{version}"))
     }
+
+    /// The versions that were asked for.
+    pub(crate) fn served(&self) -> impl Iterator<Item = &str> {
+        self.served.iter().map(String::as_str)
+    }
 }
 
 /// Every version that can be asked for.

@@ -1,5 +1,6 @@
 //! The service itself: what it is made of, and how HTTP enters it.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -114,6 +115,30 @@ impl Config {
             residents: Vec::new(),
         }
     }
+
+    /// The same as kube-apiserver's flags, as `/flagz` tells them.
+    fn flags(&self) -> BTreeMap<&'static str, String> {
+        let mode = match self.authorization {
+            AuthorizationMode::NodeRbac => "Node,RBAC",
+            AuthorizationMode::Rbac => "RBAC",
+            AuthorizationMode::AlwaysAllow => "AlwaysAllow",
+        };
+        let [enabled, disabled] = self.admission.switched().map(|names| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            format!("[{}]", names.join(","))
+        });
+        let served: Vec<String> =
+            self.runtime_config.served().map(|version| format!("{version}=true")).collect();
+        BTreeMap::from([
+            ("authorization-mode", format!("[{mode}]")),
+            ("disable-admission-plugins", disabled),
+            ("enable-admission-plugins", enabled),
+            // All seats are of one sort.
+            ("max-requests-inflight", self.requests_inflight_max.to_string()),
+            ("runtime-config", served.join(",")),
+            ("service-cluster-ip-range", self.service_ranges.texts().join(",")),
+        ])
+    }
 }
 
 /// Kubernetes' API as a [`tower::Service`]. Clones share everything.
@@ -171,6 +196,7 @@ impl ApiServer {
         let fairness = Fairness::new(config.requests_inflight_max);
         fairness.register(&metrics.registry);
         let server = Arc::new(Server {
+            flags: config.flags(),
             store: config.store,
             clock: config.clock,
             audit: OnceLock::new(),

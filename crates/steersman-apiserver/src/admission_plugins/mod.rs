@@ -253,6 +253,11 @@ impl PluginSelection {
         self
     }
 
+    /// The names of what was switched on, and of what was switched off.
+    pub(crate) fn switched(&self) -> [&BTreeSet<String>; 2] {
+        [&self.enabled, &self.disabled]
+    }
+
     /// The names of all plug-ins of Kubernetes, in the order in which they are asked.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ORDER.iter().map(|known| known.name)

@@ -28,9 +28,6 @@ use steersman_store::Store;
 use crate::status::{Result, Status};
 use crate::user::{MASTERS, User};
 
-/// What everybody may ask for, whatever roles say: those who look whether the server lives.
-const ALWAYS_ALLOWED: &[&str] = &["/healthz", "/livez", "/readyz"];
-
 /// How requests are authorised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorizationMode {
@@ -95,12 +92,7 @@ impl Authorizer {
         if self.mode == AuthorizationMode::AlwaysAllow || is_master(asked.user) {
             return Decision { allowed: true, reason: String::new() };
         }
-        match asked.target {
-            Target::Path(path) if ALWAYS_ALLOWED.contains(&path) => {
-                Decision { allowed: true, reason: String::new() }
-            }
-            _ => self.decide_by_rules(asked),
-        }
+        self.decide_by_rules(asked)
     }
 
     /// What roles say, unless it is a node's request and allowed as such.
@@ -141,7 +133,6 @@ impl Authorizer {
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         self.mode == AuthorizationMode::AlwaysAllow
             || is_master(asked.user)
-            || matches!(asked.target, Target::Path(path) if ALWAYS_ALLOWED.contains(&path))
             || self.by_node(asked).is_some_and(|decided| decided.is_ok())
             || self.rbac.allows(asked)
     }

@@ -242,18 +242,18 @@ impl ResourceDiscovery {
 /// `/version`
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Version {
+pub(crate) struct Version {
     pub(super) major: &'static str,
     pub(super) minor: &'static str,
-    pub(super) emulation_major: &'static str,
-    pub(super) emulation_minor: &'static str,
+    pub(crate) emulation_major: &'static str,
+    pub(crate) emulation_minor: &'static str,
     pub(super) min_compatibility_major: &'static str,
     pub(super) min_compatibility_minor: &'static str,
-    pub(super) git_version: &'static str,
+    pub(crate) git_version: &'static str,
     pub(super) git_commit: &'static str,
     pub(super) git_tree_state: &'static str,
     pub(super) build_date: &'static str,
-    pub(super) go_version: &'static str,
+    pub(crate) go_version: &'static str,
     pub(super) compiler: &'static str,
     pub(super) platform: String,
 }

@@ -11,6 +11,7 @@ mod instrument;
 mod page;
 mod registry;
 mod requests;
+mod slis;
 mod storage;
 mod watches;
 
@@ -20,6 +21,7 @@ pub(crate) use instrument::{Counter, Gauge, Histogram, Instrument};
 pub(crate) use page::Page;
 pub(crate) use registry::{Collect, Family, Registry};
 pub(crate) use requests::{Answered, Asked, Counted, Requests};
+pub(crate) use slis::Slis;
 pub(crate) use storage::{Listed, Storage};
 pub(crate) use watches::{Watched, Watches};
 
@@ -33,6 +35,8 @@ pub(crate) struct Metrics {
     pub(crate) admission: Admission,
     pub(crate) watches: Watches,
     pub(crate) storage: Storage,
+    /// What checks of health found.
+    pub(crate) slis: Slis,
     /// How often servers elsewhere ceased to be available, and why.
     pub(crate) unavailable_api_services: Family<2, Counter>,
     /// Connections that ended in their handshake.
@@ -48,6 +52,7 @@ impl Default for Metrics {
             admission: Admission::registered(&registry),
             watches: Watches::registered(&registry),
             storage: Storage::registered(&registry),
+            slis: Slis::default(),
             unavailable_api_services: registry.counters(
                 "aggregator_unavailable_apiservice_total",
                 "[ALPHA] Counter of APIServices which are marked as unavailable broken down by \

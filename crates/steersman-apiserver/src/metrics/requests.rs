@@ -58,11 +58,13 @@ pub(crate) struct Asked {
 impl Asked {
     /// What a path that names no resource asks for, of those that are counted.
     pub(crate) fn of_path(method: &Method, path: &[Segment<'_>]) -> Option<Self> {
-        let (subresource, component) = match &**path.first()? {
+        let first = &**path.first()?;
+        let (subresource, component) = match first {
             "healthz" => ("/healthz", ""),
             "livez" => ("/livez", ""),
             "readyz" => ("/readyz", ""),
-            "metrics" => ("/metrics", ""),
+            "metrics" if path.len() == 1 => ("/metrics", ""),
+            "statusz" | "flagz" => ("", "apiserver"),
             "version" => ("/version", ""),
             "openapi" => ("openapi", ""),
             "api" => ("api", "apiserver"),
@@ -77,7 +79,15 @@ impl Asked {
             Method::DELETE => "DELETE",
             _ => "other",
         };
-        Some(Self { verb, subresource: subresource.into(), component, ..Self::default() })
+        // What these are, and not where, is what they go by.
+        let resource = if matches!(first, "statusz" | "flagz") { first } else { "" };
+        Some(Self {
+            verb,
+            resource: resource.to_owned().into(),
+            subresource: subresource.into(),
+            component,
+            ..Self::default()
+        })
     }
 
     /// The labels, in the order of their names; `code` stands before them where there is one.

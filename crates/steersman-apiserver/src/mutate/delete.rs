@@ -9,9 +9,12 @@ use super::{delete_options, success};
 use crate::call::Call;
 use crate::conversion;
 use crate::reply::Reply;
-use crate::status::Result;
+use crate::status::{Result, Status};
 use crate::write::delete::{Deleted, delete_object};
 use crate::write::{DeleteOptions, Writer};
+
+/// The priority classes that nobody deletes, as long as it is one by one.
+const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
 /// The kinds whose removal is answered with the object itself; all others with a Status.
 const ANSWERED_WITH_OBJECT: &[(&str, &[&str])] = &[
@@ -44,6 +47,19 @@ const ANSWERED_WITH_OBJECT: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The priorities of the system's own Pods stay.
+fn spare_system_classes(call: &Call) -> Result<()> {
+    let name = call.place().name;
+    let is_class = call.resource.is("scheduling.k8s.io", "priorityclasses");
+    match is_class && SYSTEM_CLASSES.contains(&name) {
+        true => {
+            let why = "this is a system priority class and cannot be deleted";
+            Err(Status::forbidden(call.resource.named(name), why, Vec::new()))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Tells who deletes jobs that it may not be what they want.
 pub(super) fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
     if call.resource.is("batch", "jobs") && options.propagation.is_none() {
@@ -57,6 +73,7 @@ pub(super) fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
 /// Deletes the object of the path.
 pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     let options = delete_options::of(call)?;
+    spare_system_classes(call)?;
     warn_of_orphans(call, &options);
     let writer = Writer { dry_run: options.dry_run, ..call.writer()? };
     let deleted = delete_object(&writer, call.place(), &options).await?;

@@ -215,8 +215,48 @@ pub(super) fn group(dialect: Dialect, group: &str) -> PathItem {
     (format!("/apis/{group}/"), listing.render())
 }
 
+/// What others check tokens with, which is text as far as these documents know.
+fn openid(dialect: Dialect) -> [PathItem; 2] {
+    let get = |id: &str, tag: &str, description: &str, media_type: &str| {
+        let schema = json!({"type": "string"});
+        let mut operation = json!({
+            "description": description,
+            "operationId": id,
+            "tags": [tag],
+            "responses": {"200": {"description": "OK"}, "401": {"description": "Unauthorized"}},
+        });
+        match dialect {
+            Dialect::V2 => {
+                operation["schemes"] = json!(["https"]);
+                operation["produces"] = json!([media_type]);
+                operation["responses"]["200"]["schema"] = schema;
+            }
+            Dialect::V3 => {
+                operation["responses"]["200"]["content"] = json!({media_type: {"schema": schema}});
+            }
+        }
+        json!({"get": operation})
+    };
+    let configuration = get(
+        "getServiceAccountIssuerOpenIDConfiguration",
+        "WellKnown",
+        "get the OpenID configuration of the issuer of service accounts' tokens",
+        "application/json",
+    );
+    let keys = get(
+        "getServiceAccountIssuerOpenIDKeyset",
+        "openid",
+        "get the public keys that service accounts' tokens are checked with",
+        "application/jwk-set+json",
+    );
+    [
+        ("/.well-known/openid-configuration/".to_owned(), configuration),
+        ("/openid/v1/jwks/".to_owned(), keys),
+    ]
+}
+
 /// The paths that belong to no group, with the name of the document that has them.
-pub(super) fn roots(dialect: Dialect) -> [(&'static str, PathItem); 3] {
+pub(super) fn roots(dialect: Dialect) -> [(&'static str, PathItem); 5] {
     let listing = |id: &str, tag: &str, description, answer| {
         let id = id.to_owned();
         let tag = tag.to_owned();
@@ -240,7 +280,10 @@ pub(super) fn roots(dialect: Dialect) -> [(&'static str, PathItem); 3] {
         version["get"]["consumes"] = json!(["application/json"]);
         version["get"]["produces"] = json!(["application/json"]);
     }
+    let [configuration, keys] = openid(dialect);
     [
+        (".well-known/openid-configuration", configuration),
+        ("openid/v1/jwks", keys),
         ("api", ("/api/".to_owned(), core)),
         ("apis", ("/apis/".to_owned(), groups)),
         ("version", ("/version/".to_owned(), version)),

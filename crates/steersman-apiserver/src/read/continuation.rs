@@ -1,7 +1,7 @@
 //! The token with which a paged list goes on.
 
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use base64::{DecodeError, Engine};
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{DecodeError, Engine, alphabet};
 use serde::{Deserialize, Serialize};
 use steersman_rules::body::syntax;
 use steersman_store::Revision;
@@ -32,6 +32,10 @@ struct Token {
     left: Option<u64>,
 }
 
+/// Base64 as Go reads it: what the last character says beyond whole bytes is passed over.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
 const VERSION: &str = "meta.k8s.io/v1";
 
 impl Continuation {
@@ -41,11 +45,11 @@ impl Continuation {
             let why = format!("invalid continue token: continue key is not valid: {why}");
             Status::bad_request(why)
         };
-        let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
-        let bytes = bytes.map_err(|error| {
+        let bytes = BASE64.decode(token).map_err(|error| {
             // Go names the byte, or the group of four that is not whole.
             let at = match error {
                 DecodeError::InvalidByte(at, _) => at,
+                DecodeError::InvalidPadding => token.find('=').unwrap_or(0),
                 _ => token.len().saturating_sub(1) / 4 * 4,
             };
             invalid(&format!("illegal base64 data at input byte {at}"))
@@ -77,7 +81,7 @@ impl Continuation {
     pub fn token(&self) -> String {
         let rv = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
         let token = Token { v: VERSION.to_owned(), rv, start: self.start.clone(), left: self.left };
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
+        BASE64.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 }
 
@@ -105,6 +109,19 @@ mod tests {
             let why = "invalid continue token: continue key is not valid: illegal base64 data at \
                        input byte 0";
             assert_eq!((refused.code, refused.message.as_str()), (400, why), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_none_is_refused_in_the_words_of_go() {
+        for (token, why) in [
+            ("garbage", r"invalid character '\u0081' looking for beginning of value"),
+            ("e30=", "illegal base64 data at input byte 3"),
+            ("e30", "server does not recognize this encoded version "),
+        ] {
+            let refused = Continuation::parse(token).unwrap_err();
+            let why = format!("invalid continue token: continue key is not valid: {why}");
+            assert_eq!((refused.code, refused.message), (400, why), "{token}");
         }
     }
 }

@@ -151,13 +151,14 @@ fn list_errors(call: &Call) -> Vec<FieldError> {
     if how.is_some() && query.text("continue").is_some() {
         forbid(MATCH, "resourceVersionMatch is forbidden when continue is provided");
     }
+    errors.extend(how.and_then(|how| unknown_match(how, &["Exact", "NotOlderThan", ""])));
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
     if how == Some("Exact") && revision == Some("0") {
         forbid(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
     }
     if query.get("sendInitialEvents").is_some() {
         forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
     }
-    errors.extend(how.and_then(|how| unknown_match(how, &["Exact", "NotOlderThan", ""])));
     errors
 }
 
@@ -173,10 +174,12 @@ fn watch_errors(call: &Call) -> Vec<FieldError> {
     if how.is_some() && !initial {
         forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
-    if query.text("continue").is_some() {
-        forbid("resourceVersionMatch is forbidden when continue is provided");
-    }
     errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan"])));
+    // By itself it is passed over: a watch has no pages.
+    if how.is_some() && query.text("continue").is_some() {
+        let why = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
     errors
 }
 

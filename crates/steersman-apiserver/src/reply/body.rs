@@ -50,6 +50,14 @@ impl ResponseBody {
         Self::stream(paced(stream::iter(pieces), PIECES).boxed())
     }
 
+    /// All of it, unless it comes piece by piece.
+    pub(crate) fn whole(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Content::Whole(bytes) => Some(bytes),
+            Content::Stream(_) | Content::Passed(_) => None,
+        }
+    }
+
     /// Whether it comes piece by piece.
     pub(crate) fn is_streamed(&self) -> bool {
         matches!(self.0, Content::Stream(_) | Content::Passed(_))

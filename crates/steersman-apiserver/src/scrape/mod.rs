@@ -2,9 +2,10 @@
 //!
 //! Most of it is counted where it happens ([`crate::metrics`]); the rest is looked up when somebody
 //! asks: how many objects there are, and what the process takes ([`process`]). Others in this
-//! process can [tell](Others) what they count.
+//! process can [tell](Others) what they count. Checks of health are told apart ([`slis`]).
 
-mod process;
+pub(crate) mod process;
+pub(crate) mod slis;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +53,11 @@ pub(crate) async fn answer(server: &Server, others: &Others) -> Response<Respons
     process::write(&mut out);
     write_build(&mut out);
     others.write(&mut out);
-    let mut response = Response::new(out.into_bytes().into());
+    page(out)
+}
+
+fn page(text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(text.into_bytes().into());
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     response
 }

@@ -17,17 +17,13 @@ pub(super) fn write(out: &mut String) {
             Page::begin(out, name, kind, help).sample("", &[], value);
         }
     };
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in brackets, may hold anything.
-    let fields: Vec<&str> =
-        stat.rsplit(") ").next().map(|rest| rest.split(' ').collect()).unwrap_or_default();
-    let field = |index: usize| fields.get(index)?.parse::<f64>().ok();
-    let used = field(11).zip(field(12)).map(|(user, system)| (user + system) / TICKS);
+    let stat = stat();
+    let used = field(&stat, 11).zip(field(&stat, 12));
+    let used = used.map(|(user, system)| (user + system) / TICKS);
     let help = "Total user and system CPU time spent in seconds.";
     tell("process_cpu_seconds_total", "counter", help, used);
-    let started = boot().zip(field(19)).map(|(boot, ticks)| boot + ticks / TICKS);
     let help = "Start time of the process since unix epoch in seconds.";
-    tell("process_start_time_seconds", "gauge", help, started);
+    tell("process_start_time_seconds", "gauge", help, start());
     let help = "Resident memory size in bytes.";
     tell("process_resident_memory_bytes", "gauge", help, pages(1));
     let help = "Virtual memory size in bytes.";
@@ -36,6 +32,27 @@ pub(super) fn write(out: &mut String) {
     tell("process_open_fds", "gauge", help, open_files());
     let help = "Maximum number of open file descriptors.";
     tell("process_max_fds", "gauge", help, open_files_max());
+}
+
+/// When the process started, in whole seconds since 1970.
+#[expect(clippy::cast_possible_truncation, reason = "there are not so many seconds yet")]
+pub(crate) fn started() -> Option<i64> {
+    start().map(|start| start as i64)
+}
+
+/// The same, with fractions.
+pub(super) fn start() -> Option<f64> {
+    boot().zip(field(&stat(), 19)).map(|(boot, ticks)| boot + ticks / TICKS)
+}
+
+/// What the kernel says of the process, after its name: that is in brackets and may hold anything.
+fn stat() -> String {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    stat.rsplit(") ").next().unwrap_or_default().to_owned()
+}
+
+fn field(stat: &str, index: usize) -> Option<f64> {
+    stat.split(' ').nth(index)?.parse().ok()
 }
 
 /// When the machine started.

@@ -14,7 +14,7 @@ pub(crate) mod resting;
 pub(crate) mod reviews;
 pub(crate) mod service_ranges;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -52,6 +52,8 @@ use service_ranges::ServiceRanges;
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
+    /// What the server was told when it started, by kube-apiserver's names for it.
+    pub(crate) flags: BTreeMap<&'static str, String>,
     pub(crate) random: Random,
     /// What requests go by; apart, so that all else that is random stays the same however many
     /// there are.

@@ -12,6 +12,10 @@ async fn priority_classes_and_the_range_of_addresses_exist_from_the_start() {
     assert_eq!(class["value"], 2_000_001_000);
     let class = api.get(&format!("{classes}/system-cluster-critical")).await.ok();
     assert_eq!(class["value"], 2_000_000_000);
+    let kept = api.delete(&format!("{classes}/system-cluster-critical")).await.refused(403);
+    let why = "priorityclasses.scheduling.k8s.io \"system-cluster-critical\" is forbidden: this is a \
+               system priority class and cannot be deleted";
+    assert_eq!(kept["message"], why);
     let range = api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").await.ok();
     assert_eq!(range["spec"]["cidrs"], json!(["10.96.0.0/12"]));
     assert_eq!(range["status"]["conditions"][0]["type"], "Ready");

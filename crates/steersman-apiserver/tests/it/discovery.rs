@@ -94,6 +94,56 @@ async fn version_and_health_are_told() {
     assert_eq!(api.delete("/").await.ok(), paths);
 }
 
+#[tokio::test(start_paused = true)]
+async fn people_are_told_what_the_server_is_and_machines_if_they_ask() {
+    let api = Api::start().await;
+    for accept in ["", "*/*", "text/plain", "application/json, */*", "text/html;q=0.9,*/*;q=0.8"] {
+        let status = api.get_as("/statusz", accept).await;
+        assert_eq!(status.headers[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+        let lines = text(&status);
+        assert!(lines.starts_with("\napiserver statusz\nWarning: This endpoint"), "{lines}");
+        let last = lines.lines().last().unwrap();
+        let listed = "/flagz /healthz /livez /metrics /readyz /statusz /version";
+        assert!(last.starts_with("Paths") && last.ends_with(listed), "{lines}");
+        assert!(lines.contains("\nBinary version") && lines.contains("\nStarted"), "{lines}");
+        let flags = text(&api.get_as("/flagz", accept).await);
+        assert!(flags.starts_with("\napiserver flagz\nWarning: This endpoint"), "{flags}");
+        assert!(flags.lines().any(|line| line.starts_with("authorization-mode")), "{flags}");
+    }
+    let structured = |version: &str, kind: &str| {
+        format!("application/json;g=config.k8s.io;v={version};as={kind}")
+    };
+    let answer = api.get_as("/statusz", &structured("v1beta1", "Statusz")).await;
+    assert_eq!(answer.headers[header::CONTENT_TYPE], structured("v1beta1", "Statusz"));
+    assert!(!answer.headers.contains_key(header::WARNING));
+    assert!(text(&answer).starts_with(
+        r#"{"kind":"Statusz","apiVersion":"config.k8s.io/v1beta1","metadata":{"name":"apiserver"},"startTime":""#
+    ));
+    let status = answer.ok();
+    assert_eq!(status["emulationVersion"], "1.36");
+    assert_eq!(status["paths"][0], "/flagz");
+    let answer = api.get_as("/flagz", &structured("v1alpha1", "Flagz")).await;
+    assert_eq!(
+        answer.headers[header::WARNING],
+        "299 - \"This version of the flagz endpoint is deprecated. Please use a newer version.\""
+    );
+    assert_eq!(answer.ok()["flags"]["authorization-mode"], "[Node,RBAC]");
+    for accept in ["application/json", &structured("v1", "Statusz"), "application/cbor"] {
+        let refused = api.get_as("/statusz", accept).await.refused(406);
+        assert_eq!(
+            refused["message"],
+            "only the following media types are accepted: application/json, application/yaml, \
+             text/plain"
+        );
+    }
+    for absent in ["/statusz/", "/flagz/x"] {
+        api.get(absent).await.no_page();
+    }
+    let nobody = api.acting_as("nobody", &[]);
+    nobody.get("/statusz").await.refused(403);
+    nobody.get("/flagz").await.refused(403);
+}
+
 fn text(answer: &crate::api::Answer) -> String {
     String::from_utf8(answer.bytes.to_vec()).unwrap()
 }

@@ -97,6 +97,10 @@ async fn combinations_without_meaning_are_invalid() {
             "is forbidden when continue is provided",
         ),
         ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
+        (
+            "resourceVersion=1&resourceVersionMatch=Never&sendInitialEvents=true",
+            "supported values: \"Exact\", \"NotOlderThan\", \"\", sendInitialEvents: Forbidden: ",
+        ),
     ] {
         let status = api.get(&format!("{CONFIG_MAPS}?{query}")).await.refused(422);
         let text = status["message"].as_str().unwrap();

@@ -57,6 +57,49 @@ async fn requests_watches_objects_and_the_process_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn checks_of_health_are_told_apart() {
+    let api = Api::start().await;
+    let slis = async || {
+        let answer = api.get("/metrics/slis").await;
+        assert_eq!(
+            answer.headers[header::CONTENT_TYPE],
+            "text/plain; version=0.0.4; charset=utf-8"
+        );
+        String::from_utf8(answer.bytes.to_vec()).unwrap()
+    };
+    assert!(slis().await.starts_with(
+        "# HELP process_start_time_seconds [ALPHA] Start time of the process since unix epoch in \
+         seconds.\n# TYPE process_start_time_seconds gauge\n"
+    ));
+    api.get("/readyz").await;
+    api.get("/readyz?verbose&exclude=log").await;
+    // One check alone is not counted.
+    api.get("/livez/ping").await;
+    api.server.stop_soon();
+    assert_eq!(api.get("/readyz").await.code, 500);
+    let text = slis().await;
+    let total = "kubernetes_healthchecks_total";
+    for line in [
+        "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single \
+         healthcheck.\n# TYPE kubernetes_healthcheck gauge\n"
+            .to_owned(),
+        "kubernetes_healthcheck{name=\"etcd\",type=\"readyz\"} 1\n".to_owned(),
+        "kubernetes_healthcheck{name=\"shutdown\",type=\"readyz\"} 0\n".to_owned(),
+        format!("# TYPE {total} counter\n"),
+        format!("{total}{{name=\"log\",status=\"success\",type=\"readyz\"}} 2\n"),
+        format!("{total}{{name=\"ping\",status=\"success\",type=\"readyz\"}} 3\n"),
+        format!("{total}{{name=\"shutdown\",status=\"error\",type=\"readyz\"}} 1\n"),
+        format!("{total}{{name=\"shutdown\",status=\"success\",type=\"readyz\"}} 2\n"),
+    ] {
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    assert!(!text.contains("livez"), "{text}");
+    assert!(!metrics(&api).await.contains("kubernetes_healthcheck"), "told there only");
+    api.get("/metrics/others").await.no_page();
+    api.get("/metrics/slis/").await.no_page();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_asked_of_the_store_is_told_under_the_names_of_kubernetes() {
     let api = Api::start().await;
     api.config_map("a", &json!({})).await;

@@ -75,6 +75,16 @@ async fn the_index_leads_to_a_document_of_every_group_version() {
         assert!(url.starts_with(&format!("/openapi/v3/{name}?hash=")));
         assert_eq!(api.get(url).await.ok()["openapi"], "3.0.0");
     }
+    for (name, id) in [
+        (".well-known/openid-configuration", "getServiceAccountIssuerOpenIDConfiguration"),
+        ("openid/v1/jwks", "getServiceAccountIssuerOpenIDKeyset"),
+    ] {
+        let document = api.get(&address(&api, name).await.unwrap()).await.ok();
+        let path = format!("/{name}/");
+        assert_eq!(document["paths"][&path]["get"]["operationId"], id);
+        let v2 = api.get("/openapi/v2").await.ok();
+        assert_eq!(v2["paths"][&path]["get"]["operationId"], id);
+    }
     api.get("/openapi/v3/apis/nothing/v1").await.no_page();
     api.get("/openapi/v4").await.no_page();
 }

@@ -176,13 +176,26 @@ async fn odd_requests_for_tokens_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dry_run_gets_a_token_that_is_good() {
+    let api = Api::start().await;
+    account(&api).await;
+    let path = format!("{ACCOUNTS}/robot/token?dryRun=All");
+    let answer = api.post(&path, &json!({})).await.ok();
+    let user = bearer(&api, token(&answer)).await.unwrap();
+    assert_eq!(user.name, "system:serviceaccount:default:robot");
+}
+
+#[tokio::test(start_paused = true)]
 async fn others_find_the_key_to_check_tokens_with() {
     let api = Api::start().await;
-    let configuration = api.get("/.well-known/openid-configuration").await.ok();
+    let answer = api.get("/.well-known/openid-configuration").await;
+    assert_eq!(answer.headers["cache-control"], "public, max-age=3600");
+    let configuration = answer.ok();
     assert_eq!(configuration["issuer"], ISSUER);
     assert_eq!(configuration["id_token_signing_alg_values_supported"], json!(["ES256"]));
     let answer = api.get("/openid/v1/jwks").await;
     assert_eq!(answer.headers["content-type"], "application/jwk-set+json");
+    assert_eq!(answer.headers["cache-control"], "public, max-age=3600");
     let keys = answer.ok();
     assert_eq!((&keys["keys"][0]["kty"], &keys["keys"][0]["crv"]), (&json!("EC"), &json!("P-256")));
 }

@@ -229,6 +229,11 @@ async fn options_without_meaning_are_invalid() {
             "resourceVersionMatch=NotOlderThan",
             "is forbidden for watch unless sendInitialEvents is provided",
         ),
+        (
+            "sendInitialEvents=true&resourceVersionMatch=Exact&continue=x",
+            "supported values: \"NotOlderThan\", resourceVersionMatch: Forbidden: \
+             resourceVersionMatch is forbidden when continue is provided]",
+        ),
     ] {
         let status = api.get(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.refused(422);
         assert!(status["message"].as_str().unwrap().contains(message), "{status}");
@@ -238,6 +243,14 @@ async fn options_without_meaning_are_invalid() {
         status["message"],
         "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_passes_over_where_a_list_went_on() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1&continue=x")).await;
+    assert_eq!(events.brief().await, brief("ADDED", "a"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,3 +68,44 @@ async fn one_may_ask_about_oneself() {
     let missing = "role.rbac.authorization.k8s.io \"lost\" not found";
     assert_eq!(asked["status"]["evaluationError"], missing);
 }
+
+#[tokio::test(start_paused = true)]
+async fn selectors_of_a_review_must_say_something() {
+    let api = Api::start().await;
+    let attributes = |selectors: Value| {
+        let mut attributes = json!({"verb": "list", "resource": "pods", "namespace": "default"});
+        for (name, selector) in selectors.as_object().unwrap() {
+            attributes[name] = selector.clone();
+        }
+        attributes
+    };
+    let both = json!({
+        "rawSelector": "a=b", "requirements": [{"key": "a", "operator": "In", "values": ["b"]}],
+    });
+    let wrong = attributes(json!({"fieldSelector": both, "labelSelector": {}}));
+    let newer = json!({"requirements": [{"key": "a", "operator": "Near", "values": ["b"]}]});
+    let newer = attributes(json!({"fieldSelector": newer, "labelSelector": newer}));
+    for kind in [
+        "subjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "namespaces/default/localsubjectaccessreviews",
+    ] {
+        let review = |attributes: &Value| {
+            let mut spec = json!({"resourceAttributes": attributes});
+            if !kind.starts_with("self") {
+                spec["user"] = "jane".into();
+            }
+            json!({"spec": spec})
+        };
+        let path = format!("{REVIEWS}/{kind}");
+        let status = api.post(&path, &review(&wrong)).await.refused(422);
+        let at = "spec.resourceAttributes";
+        let message = format!(
+            " \"\" is invalid: [{at}.fieldSelector.rawSelector: Invalid value: \"a=b\": may not \
+             specified at the same time as requirements, {at}.labelSelector.requirements: Required \
+             value: when {at}.labelSelector is specified, requirements or rawSelector is required]"
+        );
+        assert!(status["message"].as_str().unwrap().ends_with(&message), "{kind}: {status}");
+        api.post(&path, &review(&newer)).await.ok();
+    }
+}
