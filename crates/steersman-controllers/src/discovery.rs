@@ -3,7 +3,8 @@
 //! A group may serve a resource in several versions; the group's preferred version is taken,
 //! and another one only for what the preferred version lacks.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use http::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{Request, StatusCode};
@@ -30,12 +31,19 @@ pub(crate) struct ServedResource {
     pub(crate) namespaced: bool,
     /// What can be done with it.
     verbs: Vec<String>,
+    /// All versions in which it is served, this one first.
+    versions: Vec<String>,
 }
 
 impl ServedResource {
     /// Whether the server offers all of these verbs.
     pub(crate) fn has_verbs(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.verbs.iter().any(|v| v == verb))
+    }
+
+    /// Whether it is served in this version too.
+    pub(crate) fn is_served_as(&self, version: &str) -> bool {
+        self.versions.iter().any(|served| served == version)
     }
 
     /// What it is called, whatever its version.
@@ -97,11 +105,15 @@ pub(crate) async fn served_resources(
     let mut resources = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
     let mut failures = BTreeMap::new();
     for group in groups(client).await? {
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         for Version { name, told } in group {
             let new = match told {
-                Some(resources) => resources,
-                None => {
+                Told::Resources(resources) => resources,
+                Told::Stale => {
+                    failures.insert(name.clone(), format!("stale GroupVersion discovery: {name}"));
+                    known_of(&name, known)
+                }
+                Told::Nothing => {
                     let answer = client.kube().list_api_group_resources(&name).await;
                     if let Err(error) = &answer {
                         failures.insert(name.clone(), reason(error));
@@ -109,7 +121,15 @@ pub(crate) async fn served_resources(
                     read_or_known(&name, answer, known)
                 }
             };
-            resources.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
+            for resource in new {
+                match seen.entry(resource.api.plural.clone()) {
+                    Entry::Vacant(unseen) => {
+                        unseen.insert(resources.len());
+                        resources.push(resource);
+                    }
+                    Entry::Occupied(at) => resources[*at.get()].versions.push(resource.api.version),
+                }
+            }
         }
     }
     Ok(Discovered { resources, failures })
@@ -118,8 +138,18 @@ pub(crate) async fn served_resources(
 /// A group version, as the list of groups tells of it.
 struct Version {
     name: String,
-    /// What it has; `None` if that has to be asked for.
-    told: Option<Vec<ServedResource>>,
+    told: Told,
+}
+
+/// What the list of groups tells of a version.
+#[derive(Debug)]
+enum Told {
+    /// What it has.
+    Resources(Vec<ServedResource>),
+    /// That whoever serves it does not answer.
+    Stale,
+    /// Nothing: it has to be asked for.
+    Nothing,
 }
 
 /// The groups but core, with their versions, the preferred one first. A server that knows the
@@ -146,9 +176,11 @@ fn told_versions(group: APIGroupDiscovery) -> Vec<Version> {
     let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
     let version = |version: APIVersionDiscovery| {
         let group_version = format!("{name}/{}", version.version.unwrap_or_default());
-        let is_told = version.freshness.as_deref() != Some("Stale");
         let resources = version.resources.into_iter();
-        let told = is_told.then(|| resources.map(|r| told_resource(&group_version, r)).collect());
+        let told = match version.freshness.as_deref() {
+            Some("Stale") => Told::Stale,
+            _ => Told::Resources(resources.map(|r| told_resource(&group_version, r)).collect()),
+        };
         Version { name: group_version, told }
     };
     group.versions.into_iter().map(version).collect()
@@ -166,7 +198,7 @@ fn told_resource(group_version: &str, resource: APIResourceDiscovery) -> ServedR
 }
 
 fn asked_versions(group: &APIGroup) -> Vec<Version> {
-    let version = |name: &str| Version { name: name.to_owned(), told: None };
+    let version = |name: &str| Version { name: name.to_owned(), told: Told::Nothing };
     versions(group).into_iter().map(version).collect()
 }
 
@@ -226,9 +258,13 @@ fn read_or_known(
         Ok(list) => resources_of(version, list),
         Err(error) => {
             tracing::debug!(version, %error, "discovery of a group version failed");
-            known.iter().filter(|known| known.api.api_version == version).cloned().collect()
+            known_of(version, known)
         }
     }
+}
+
+fn known_of(version: &str, known: &[ServedResource]) -> Vec<ServedResource> {
+    known.iter().filter(|known| known.api.api_version == version).cloned().collect()
 }
 
 /// The group's versions, the preferred one first.
@@ -253,7 +289,8 @@ fn served(group_version: &str, resource: APIResource) -> ServedResource {
         kind: resource.kind,
         plural: resource.name,
     };
-    ServedResource { api, namespaced: resource.namespaced, verbs: resource.verbs }
+    let (namespaced, versions) = (resource.namespaced, vec![version.to_owned()]);
+    ServedResource { api, namespaced, verbs: resource.verbs, versions }
 }
 
 /// A namespaced resource with every verb, for tests.
@@ -309,10 +346,10 @@ mod tests {
         let versions: Vec<Version> = items.into_iter().flat_map(told_versions).collect();
         let names: Vec<&str> = versions.iter().map(|version| &*version.name).collect();
         assert_eq!(names, ["example.com/v2", "example.com/v1"]);
-        let told = versions[0].told.as_ref().unwrap();
+        let Told::Resources(told) = &versions[0].told else { panic!("{:?}", versions[0].told) };
         assert_eq!(told[0].path(Some("bay")), "/apis/example.com/v2/namespaces/bay/boats");
         assert_eq!(told[0].api.kind, "Boat");
-        assert!(versions[1].told.is_none());
+        assert!(matches!(versions[1].told, Told::Stale));
     }
 
     #[test]

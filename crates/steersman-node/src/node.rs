@@ -227,7 +227,8 @@ impl ConnectedNode {
         let signals = Signals { scripts: unscripted, outages };
         let workers = pods::workers(machines, runtime.clone(), signals);
         let own = format!("metadata.name={}", machine.name);
-        let manager = manager.cache::<Pod>(|cache| cache.fields(bound));
+        // Who has written what is half of a Pod, and no business of a node.
+        let manager = manager.cache::<Pod>(|cache| cache.fields(bound).strip_managed_fields());
         let manager = manager.cache::<Node>(|cache| cache.fields(own)).with(workers.controller);
         let kept = runtime.clone();
         let mut static_pods =

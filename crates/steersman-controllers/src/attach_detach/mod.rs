@@ -5,6 +5,7 @@
 //! [`mod@attacher`] says that it is done.
 
 mod attacher;
+mod holders;
 mod metrics;
 mod plan;
 mod reconcile;
@@ -17,12 +18,15 @@ use steersman::informer::Event;
 use steersman::volumes::claims_of;
 use steersman::{Controller, Metrics, ObjectKey};
 
+use holders::Holders;
 use metrics::VolumeMetrics;
 
 /// The controller.
 pub(crate) const NAME: &str = "persistentvolume-attach-detach-controller";
 /// What stands for the drivers of volumes.
 pub(crate) const ATTACHER: &str = "simulated-csi-attacher";
+/// The index of attachments by the names of their volumes.
+const BY_VOLUME: &str = "by-volume";
 /// Who tells of Pods.
 const COMPONENT: &str = "attachdetach-controller";
 
@@ -36,12 +40,18 @@ pub(crate) fn controllers(metrics: &Metrics) -> [Controller; 2] {
 fn controller(metrics: &Metrics) -> Controller {
     let metrics: VolumeMetrics = metrics.families();
     let forgetful = metrics.clone();
+    let holders = Holders::default();
+    let waiting = holders.clone();
     Controller::of::<Node>()
         .named(NAME)
         .when(|_: &Event<Node>| false)
         .watches(node_of_pod)
-        .watches(|attachment: &VolumeAttachment| {
-            [ObjectKey::from(attachment.spec.node_name.as_str())]
+        .watches(move |attachment: &VolumeAttachment| {
+            let nodes = waiting.waiting_for(attachment).into_iter();
+            nodes
+                .chain([attachment.spec.node_name.clone()])
+                .map(ObjectKey::from)
+                .collect::<Vec<_>>()
         })
         .reads::<PersistentVolumeClaim>()
         .reads::<PersistentVolume>()
@@ -50,13 +60,17 @@ fn controller(metrics: &Metrics) -> Controller {
             forgetful.forget(&gone.key.name);
             std::future::ready(Ok(()))
         })
-        .reconcile(reconcile::Attachments { metrics })
+        .reconcile(reconcile::Attachments { metrics, holders })
 }
 
 fn attacher() -> Controller {
     Controller::of::<VolumeAttachment>()
         .named(ATTACHER)
         .only(attacher::concerns)
+        .index(BY_VOLUME, |attachment: &VolumeAttachment| {
+            attachment.spec.source.persistent_volume_name.clone()
+        })
+        .watches_indexed(BY_VOLUME, |volume: &PersistentVolume| volume.metadata.name.clone())
         .reconcile(attacher::reconcile)
 }
 

@@ -21,14 +21,19 @@ pub(super) struct Wanted {
     pub(super) driver: String,
     /// How its driver calls it.
     pub(super) handle: String,
+    /// Whether only one node at a time can have it.
+    pub(super) exclusive: bool,
 }
 
 impl Wanted {
     /// What a volume needs; nothing if there is nothing to attach.
     pub(super) fn of(volume: &PersistentVolume) -> Option<Self> {
-        let csi = volume.spec.as_ref()?.csi.as_ref()?;
+        let spec = volume.spec.as_ref()?;
+        let csi = spec.csi.as_ref()?;
         let (driver, handle) = (csi.driver.clone(), csi.volume_handle.clone());
-        Some(Self { volume: volume.metadata.name.clone()?, driver, handle })
+        let modes = spec.access_modes.as_deref().unwrap_or_default();
+        let exclusive = !modes.is_empty() && !modes.iter().any(|mode| mode.ends_with("Many"));
+        Some(Self { volume: volume.metadata.name.clone()?, driver, handle, exclusive })
     }
 
     /// As the status of a node calls it.
@@ -51,18 +56,19 @@ pub(super) struct Plan {
     pub(super) new: Vec<Wanted>,
 }
 
-/// What is to be done for a node.
+/// What is to be done for a node, which gets of what is not attached to it what it is `granted`.
 pub(super) fn plan(
     node: &str,
     wanted: &[Wanted],
     attachments: &[Arc<VolumeAttachment>],
     says: &[AttachedVolume],
+    mut granted: impl FnMut(&Wanted) -> bool,
 ) -> Plan {
     let mut plan = Plan::default();
     let by_name: BTreeMap<String, &Wanted> = wanted.iter().map(|it| (name(it, node), it)).collect();
     let of = |attachment: &VolumeAttachment| attachment.metadata.name.clone().unwrap_or_default();
     for (name, wanted) in &by_name {
-        if !attachments.iter().any(|attachment| of(attachment) == *name) {
+        if !attachments.iter().any(|attachment| of(attachment) == *name) && granted(wanted) {
             plan.create.push(attachment(name, wanted, node));
         }
     }

@@ -10,6 +10,7 @@ use steersman::events::{NewEvent, Reference};
 use steersman::volumes::{is_fully_bound, volume_name};
 use steersman::{Context, Next, ObjectKey, Reconciler, Result};
 
+use super::holders::{Holders, Wish, is_of};
 use super::metrics::VolumeMetrics;
 use super::plan::{Wanted, plan};
 use super::{COMPONENT, node_of_pod};
@@ -22,44 +23,62 @@ const BY_NODE: &str = "with-claims-by-node";
 /// Attaches and detaches, and says in the node's status what is attached.
 pub(super) struct Attachments {
     pub(super) metrics: VolumeMetrics,
+    pub(super) holders: Holders,
 }
 
 impl Reconciler<Node> for Attachments {
     async fn reconcile(&self, node: Arc<Node>, ctx: Context<Node>) -> Result<Next> {
-        reconcile(&node, &ctx, &self.metrics).await
+        self.bring(&node, &ctx).await
     }
 }
 
-async fn reconcile(node: &Node, ctx: &Context<Node>, metrics: &VolumeMetrics) -> Result<Next> {
-    let name = ctx.key().name.to_string();
-    let used = used(&name, ctx)?;
-    let wanted: Vec<Wanted> = used.iter().map(|(wanted, _)| wanted.clone()).collect();
-    let attachments = ctx.cache::<VolumeAttachment>()?.list();
-    let of_node: Vec<_> =
-        attachments.into_iter().filter(|attachment| attachment.spec.node_name == name).collect();
-    let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
-    let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default());
-    metrics.node(&name, &wanted, &plan.has);
-    for attachment in &plan.create {
-        match ctx.live().create(attachment).await {
-            Err(error) if !error.is_already_exists() => return Err(error),
-            _ => {}
+impl Attachments {
+    async fn bring(&self, node: &Node, ctx: &Context<Node>) -> Result<Next> {
+        let name = ctx.key().name.to_string();
+        let used = used(&name, ctx)?;
+        let wanted: Vec<Wanted> = used.iter().map(|(wanted, _)| wanted.clone()).collect();
+        let attachments = ctx.cache::<VolumeAttachment>()?.list();
+        self.holders.take_in(&name, &wanted, &attachments);
+        let of_node: Vec<_> =
+            attachments.iter().filter(|it| it.spec.node_name == name).cloned().collect();
+        let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
+        let mut held = Vec::new();
+        let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default(), |wanted| {
+            let others = elsewhere(&attachments, wanted, &name);
+            match self.holders.ask(&name, wanted, !others.is_empty()) {
+                Wish::Granted => return true,
+                Wish::Waits { news: true } => held.push((wanted.clone(), others)),
+                Wish::Waits { news: false } => {}
+            }
+            false
+        });
+        for (wanted, others) in held {
+            let users = users(&wanted, &others, ctx)?;
+            let waiting = used.iter().filter(|(it, _)| *it == wanted);
+            waiting.for_each(|(_, pod)| tell_of_others(&wanted, pod, &users, ctx));
         }
-    }
-    for attachment in of_node {
-        if plan.delete.iter().any(|name| attachment.metadata.name.as_ref() == Some(name)) {
-            ctx.delete(&attachment).await?;
+        self.metrics.node(&name, &wanted, &plan.has);
+        for attachment in &plan.create {
+            match ctx.live().create(attachment).await {
+                Err(error) if !error.is_already_exists() => return Err(error),
+                _ => {}
+            }
         }
+        for attachment in of_node {
+            if plan.delete.iter().any(|name| attachment.metadata.name.as_ref() == Some(name)) {
+                ctx.delete(&attachment).await?;
+            }
+        }
+        if let Some(attached) = plan.attached {
+            let patch = Patch::Merge(json!({"status": {"volumesAttached": attached}}));
+            ctx.patch_status::<Node, _>(ctx.key(), &patch).await?;
+        }
+        for new in &plan.new {
+            let users = used.iter().filter(|(wanted, _)| wanted == new);
+            users.for_each(|(_, pod)| tell(new, pod, ctx));
+        }
+        Ok(Next::Settled)
     }
-    if let Some(attached) = plan.attached {
-        let patch = Patch::Merge(json!({"status": {"volumesAttached": attached}}));
-        ctx.patch_status::<Node, _>(ctx.key(), &patch).await?;
-    }
-    for new in &plan.new {
-        let users = used.iter().filter(|(wanted, _)| wanted == new);
-        users.for_each(|(_, pod)| tell(new, pod, ctx));
-    }
-    Ok(Next::Settled)
 }
 
 /// The volumes that Pods on a node use, each with the Pod.
@@ -86,6 +105,45 @@ fn used(node: &str, ctx: &Context<Node>) -> Result<Vec<(Wanted, Arc<Pod>)>> {
         }
     }
     Ok(used)
+}
+
+/// The other nodes that have a volume, or are about to give it back.
+fn elsewhere(attachments: &[Arc<VolumeAttachment>], wanted: &Wanted, node: &str) -> Vec<String> {
+    let all = attachments.iter().filter(|it| is_of(it, &wanted.volume));
+    all.map(|it| it.spec.node_name.clone()).filter(|other| other != node).collect()
+}
+
+/// The Pods on some nodes that use a volume.
+fn users(wanted: &Wanted, nodes: &[String], ctx: &Context<Node>) -> Result<Vec<Arc<Pod>>> {
+    let mut users = Vec::new();
+    for node in nodes {
+        let used = used(node, ctx)?.into_iter().filter(|(it, _)| it.volume == wanted.volume);
+        users.extend(used.map(|(_, pod)| pod));
+    }
+    Ok(users)
+}
+
+/// Tells a Pod that others have its volume, without the names of those in other namespaces.
+fn tell_of_others(wanted: &Wanted, pod: &Arc<Pod>, users: &[Arc<Pod>], ctx: &Context<Node>) {
+    let near = users.iter().filter(|it| it.metadata.namespace == pod.metadata.namespace);
+    let near: Vec<&str> = near.filter_map(|it| it.metadata.name.as_deref()).collect();
+    let far = users.len() - near.len();
+    let why = match (near.is_empty(), far) {
+        (true, 0) => {
+            "Volume is already exclusively attached to one node, waiting on detach before \
+                      it can be attached to another node"
+                .to_owned()
+        }
+        (true, _) => format!("Volume is already used by {far} pod(s) in different namespaces"),
+        (false, 0) => format!("Volume is already used by pod(s) {}", near.join(", ")),
+        (false, _) => format!(
+            "Volume is already used by pod(s) {} and {far} pod(s) in different namespaces",
+            near.join(", ")
+        ),
+    };
+    let note = format!("Waiting for detach for volume {:?} {why}", wanted.volume);
+    let recorder = ctx.recorder().reporting(COMPONENT);
+    recorder.event(Reference::of(&**pod), NewEvent::warning("FailedAttachVolume").note(note));
 }
 
 fn tell(wanted: &Wanted, pod: &Arc<Pod>, ctx: &Context<Node>) {

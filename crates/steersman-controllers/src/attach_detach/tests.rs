@@ -12,6 +12,7 @@ fn what_pods_use_is_attached_and_what_nobody_uses_detached() {
         volume: format!("pv-{handle}"),
         driver: "example.com".into(),
         handle: handle.into(),
+        exclusive: true,
     };
     let attachment = |handle: &str, attached: bool| -> Arc<VolumeAttachment> {
         let source = json!({"persistentVolumeName": format!("pv-{handle}")});
@@ -29,14 +30,14 @@ fn what_pods_use_is_attached_and_what_nobody_uses_detached() {
     // One is new, one is being attached, one has been, one is not needed any more.
     let all = ["new", "slow", "done"].map(wanted);
     let there = [attachment("slow", false), attachment("done", true), attachment("old", true)];
-    let planned = plan("n", &all, &there, &says(&["old"]));
+    let planned = plan("n", &all, &there, &says(&["old"]), |_| true);
     let created: Vec<_> = planned.create.iter().map(|it| &it.spec.source).collect();
     assert_eq!(created.len(), 1);
     assert_eq!(created[0].persistent_volume_name.as_deref(), Some("pv-new"));
     assert_eq!(planned.delete, [name(&wanted("old"), "n")]);
     assert_eq!(planned.attached, Some(says(&["done"])));
     assert_eq!(planned.new, [wanted("done")]);
-    let planned = plan("n", &all[2..], &there[1..2], &says(&["done"]));
+    let planned = plan("n", &all[2..], &there[1..2], &says(&["done"]), |_| true);
     assert_eq!((planned.attached, planned.new), (None, Vec::new()));
     assert_eq!(wanted("v").unique_name(), "kubernetes.io/csi/example.com^v");
     assert_eq!(name(&wanted("v"), "n").len(), "csi-".len() + 64);

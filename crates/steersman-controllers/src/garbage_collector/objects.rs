@@ -111,11 +111,14 @@ impl Catalogue {
         *self.by_kind.lock().unwrap_or_else(PoisonError::into_inner) = by_kind;
     }
 
-    /// The resource of the kind that a reference names.
+    /// The resource of the kind that a reference names, in a version that is served: of any other
+    /// nobody can say whether there is such an object.
     pub(super) fn of(&self, reference: &OwnerReference) -> Option<Arc<ServedResource>> {
-        let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+        let named = reference.api_version.as_str();
+        let (group, version) = named.split_once('/').unwrap_or(("", named));
         let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
-        by_kind.get(&(group.to_owned(), reference.kind.clone())).cloned()
+        let resource = by_kind.get(&(group.to_owned(), reference.kind.clone()))?;
+        resource.is_served_as(version).then(|| Arc::clone(resource))
     }
 }
 

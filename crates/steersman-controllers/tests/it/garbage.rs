@@ -25,6 +25,19 @@ async fn an_object_that_appears_after_its_owner_has_gone_is_collected(
 }
 
 #[steersman::test]
+async fn an_owner_of_a_version_that_is_not_served_may_be_there(cluster: Cluster) -> Result<()> {
+    let owner: ConfigMap = cluster.client().create(&config_map("owner", &[])).await?;
+    let mut kept = config_map("kept", &[&owner]);
+    let reference = &mut kept.metadata.owner_references.as_mut().unwrap()[0];
+    (reference.api_version, reference.uid) = ("v9".into(), "another".into());
+    cluster.client().create(&kept).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let found: Option<ConfigMap> = cluster.client().get("kept").await?;
+    assert!(found.is_some(), "nobody can say that its owner is gone");
+    Ok(())
+}
+
+#[steersman::test]
 async fn one_owner_is_enough_to_stay_and_the_other_is_forgotten(cluster: Cluster) -> Result<()> {
     let a: ConfigMap = cluster.client().create(&config_map("a", &[])).await?;
     let b: ConfigMap = cluster.client().create(&config_map("b", &[])).await?;

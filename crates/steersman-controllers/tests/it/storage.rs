@@ -413,3 +413,54 @@ fn a_bound_volume_is_kept_whenever_its_controller_is_restarted() {
         cluster.gone::<PersistentVolume>("disk").await
     });
 }
+
+#[steersman::test(nodes = 2)]
+async fn a_volume_for_one_node_waits_until_the_other_has_given_it_back(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
+    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    client.create(&claim("data", "", &json!({}))).await?;
+    let on = |node: &str, name: &str| {
+        let mut pod = user(name, "data");
+        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+        pod
+    };
+    client.create(&on("node-0", "first")).await?;
+    cluster.eventually("first", is_ready).await?;
+    client.create(&on("node-1", "second")).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    let nodes = async || -> Result<Vec<String>> {
+        let all: Vec<VolumeAttachment> = client.list(&ListOptions::default()).await?;
+        Ok(all.into_iter().map(|attachment| attachment.spec.node_name).collect())
+    };
+    assert_eq!(nodes().await?, ["node-0"]);
+    let line = "attachdetach-controller Warning FailedAttachVolume: Waiting for detach for volume \
+                \"disk\" Volume is already used by pod(s) first";
+    let told = told(&cluster, "Pod").await?;
+    assert_eq!(told.iter().filter(|it| *it == line).count(), 1, "{told:?}");
+    client.delete::<Pod>("first", &DeleteParams::default()).await?;
+    cluster.gone::<Pod>("first").await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(nodes().await?, ["node-1"]);
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn what_has_no_volume_is_never_attached(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    let attachment: VolumeAttachment = object(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment",
+        "metadata": {"name": "own"},
+        "spec": {"attacher": "example.com", "nodeName": "node-0",
+            "source": {"persistentVolumeName": "disk"}},
+    }));
+    client.create(&attachment).await?;
+    let attached = |it: &VolumeAttachment| it.status.as_ref().is_some_and(|it| it.attached);
+    cluster.advance(Duration::from_secs(10)).await;
+    assert!(!attached(&client.get("own").await?.unwrap()));
+    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
+    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    cluster.eventually("own", attached).await
+}
