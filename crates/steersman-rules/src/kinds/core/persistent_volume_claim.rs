@@ -312,7 +312,7 @@ fn capacity(storage: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn claim(spec: Value) -> Value {
+    fn claim(spec: &Value) -> Value {
         let mut claim = json!({"metadata": {"name": "c"}, "spec": spec, "status": {}});
         RULES.fill_in(&mut claim);
         claim
@@ -322,19 +322,19 @@ mod tests {
         let spec = json!({
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
         });
-        claim(spec)
+        claim(&spec)
     }
 
     #[test]
     fn a_source_of_any_kind_stays_where_both_fields_have_one() {
         let foo = |name: &str| json!({"apiGroup": "foo.io", "kind": "Foo", "name": name});
-        let both = claim(json!({"dataSource": foo("x"), "dataSourceRef": foo("y")}));
+        let both = claim(&json!({"dataSource": foo("x"), "dataSourceRef": foo("y")}));
         assert_eq!(both["spec"]["dataSource"], foo("x"));
-        let older = claim(json!({"dataSource": foo("x")}));
+        let older = claim(&json!({"dataSource": foo("x")}));
         assert_eq!(older["spec"]["dataSource"], Value::Null);
         // A claim that had it may be written by a client that does not know the newer field.
         let mut again = json!({"spec": {"dataSource": foo("x")}});
-        RULES.prepare_update(&claim(json!({"dataSourceRef": foo("x")})), &mut again);
+        RULES.prepare_update(&claim(&json!({"dataSourceRef": foo("x")})), &mut again);
         RULES.fill_in(&mut again);
         assert_eq!(again["spec"]["dataSource"], foo("x"));
         assert_eq!(again["spec"]["dataSourceRef"], foo("x"));
