@@ -223,10 +223,19 @@ fn writes(call: &Call) -> bool {
 }
 
 /// Whether a few bytes can be a pattern or an expression that takes long to compile: those of a
-/// definition, after which the first object pays for it once more, and those of a policy.
+/// definition, after which the first object pays for it once more, those of a policy, and those that
+/// select devices.
 fn compiles(call: &Call) -> bool {
     let is_definition = || call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
-    writes(call) && (is_definition() && !is_plain(call) || are_policies(&call.resource))
+    let compiles = is_definition() && !is_plain(call)
+        || are_policies(&call.resource)
+        || call.subresource().is_empty() && selects_devices(&call.resource);
+    writes(call) && compiles
+}
+
+fn selects_devices(resource: &Resource) -> bool {
+    let kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates"];
+    kinds.iter().any(|kind| resource.is("resource.k8s.io", kind))
 }
 
 /// Whether a new definition takes no longer than its bytes do. Only macros that copy and patterns that

@@ -11,13 +11,14 @@ use crate::error::Error;
 
 /// How many steps there are, each for a byte that is written. Whatever is charged for what it makes
 /// ends before them.
-const STEPS: u64 = 1 << 23;
+const STEPS: u64 = 1 << 24;
 
 /// How many steps it takes to copy a value.
 pub(crate) const COPY: usize = 8;
 
-/// How many steps it takes to compare two values: the largest objects there are can be compared twice.
-pub(crate) const COMPARE: usize = 4;
+/// How many steps it takes to compare two values: ten million of them are what the limit of costs lets
+/// an expression compare.
+pub(crate) const COMPARE: usize = 1;
 
 thread_local! {
     /// The steps that are left; none are counted outside of an evaluation.

@@ -127,7 +127,13 @@ pub(crate) async fn served_resources(
                         unseen.insert(resources.len());
                         resources.push(resource);
                     }
-                    Entry::Occupied(at) => resources[*at.get()].versions.push(resource.api.version),
+                    // What was known before knows all its versions already.
+                    Entry::Occupied(at) => {
+                        let versions = &mut resources[*at.get()].versions;
+                        if !versions.contains(&resource.api.version) {
+                            versions.push(resource.api.version);
+                        }
+                    }
                 }
             }
         }

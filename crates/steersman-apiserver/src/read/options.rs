@@ -47,8 +47,12 @@ impl ListOptions {
         let errors = list_errors(call);
         let invalid = |why| Err(Status::bad_request(format!("invalid resource version: {why}")));
         let mut options = Self::read(call, &errors, invalid)?;
-        // Whoever is content with any state gets all of it, as from Kubernetes' cache.
-        if options.revision == Some(Revision(0)) {
+        // Whoever is content with any state gets all of it, as from Kubernetes' cache. Events are not
+        // in it, and who goes on with a list has its state already.
+        let is_of_events =
+            ["", "events.k8s.io"].iter().any(|group| call.resource.is(group, "events"));
+        let begins = options.continue_token.is_none();
+        if options.revision == Some(Revision(0)) && begins && !is_of_events {
             options.limit = 0;
         }
         Ok(options)

@@ -196,7 +196,7 @@ async fn a_user_of_http_1_may_pause_between_requests() {
     let response = sender.send_request(get("/version")).await.unwrap();
     response.into_body().collect().await.unwrap();
     tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(80)).await;
+    tokio::time::advance(Duration::from_secs(45)).await;
     tokio::time::resume();
     // Whoever would end the connection has had its turn when somebody else is answered.
     assert_eq!(server.ask(None, get("/livez")).await.0, 200);

@@ -72,6 +72,16 @@ impl Holders {
         Wish::Granted
     }
 
+    /// A node is gone, and with it what it was given or wanted.
+    pub(super) fn forget(&self, node: &str) {
+        let mut inner = self.locked();
+        inner.given.retain(|_, to| to != node);
+        inner.waiting.retain(|_, nodes| {
+            nodes.remove(node);
+            !nodes.is_empty()
+        });
+    }
+
     /// The nodes that wait for the volume of an attachment.
     pub(super) fn waiting_for(&self, attachment: &VolumeAttachment) -> Vec<String> {
         let Some(volume) = &attachment.spec.source.persistent_volume_name else { return vec![] };

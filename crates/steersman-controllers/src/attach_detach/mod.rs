@@ -41,7 +41,7 @@ fn controller(metrics: &Metrics) -> Controller {
     let metrics: VolumeMetrics = metrics.families();
     let forgetful = metrics.clone();
     let holders = Holders::default();
-    let waiting = holders.clone();
+    let (waiting, leaving) = (holders.clone(), holders.clone());
     Controller::of::<Node>()
         .named(NAME)
         .when(|_: &Event<Node>| false)
@@ -58,6 +58,7 @@ fn controller(metrics: &Metrics) -> Controller {
         .reads::<CSIDriver>()
         .on_deleted(move |gone, _| {
             forgetful.forget(&gone.key.name);
+            leaving.forget(&gone.key.name);
             std::future::ready(Ok(()))
         })
         .reconcile(reconcile::Attachments { metrics, holders })

@@ -77,7 +77,7 @@ pub(super) fn plan(
         let is_leaving = attachment.metadata.deletion_timestamp.is_some();
         match by_name.get(&of(attachment)) {
             Some(wanted) if is_attached && !is_leaving => plan.has.push((*wanted).clone()),
-            None if !is_leaving && of(attachment).starts_with(PREFIX) => {
+            None if !is_leaving && is_own(attachment) => {
                 plan.delete.push(of(attachment));
             }
             _ => {}
@@ -91,6 +91,11 @@ pub(super) fn plan(
         names.into_iter().map(|name| AttachedVolume { name, device_path: String::new() }).collect();
     plan.attached = (attached != says).then_some(attached);
     plan
+}
+
+/// Whether this controller has made an attachment.
+pub(super) fn is_own(attachment: &VolumeAttachment) -> bool {
+    attachment.metadata.name.as_deref().is_some_and(|name| name.starts_with(PREFIX))
 }
 
 fn attachment(name: &str, wanted: &Wanted, node: &str) -> VolumeAttachment {

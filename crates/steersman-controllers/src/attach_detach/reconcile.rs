@@ -1,6 +1,7 @@
 //! Brings what is attached to one node to where it should be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
@@ -12,13 +13,16 @@ use steersman::{Context, Next, ObjectKey, Reconciler, Result};
 
 use super::holders::{Holders, Wish, is_of};
 use super::metrics::VolumeMetrics;
-use super::plan::{Wanted, plan};
+use super::plan::{Wanted, is_own, plan};
 use super::{COMPONENT, node_of_pod};
 use crate::claims::claim_keys;
 use crate::pod::is_terminal;
 
 /// The index of Pods with claims by their node, made when the first of them is there.
 const BY_NODE: &str = "with-claims-by-node";
+/// How soon a node is looked at again that waits for a volume: who has it may be gone without anybody
+/// hearing of it.
+const WAITS: Duration = Duration::from_secs(1);
 
 /// Attaches and detaches, and says in the node's status what is attached.
 pub(super) struct Attachments {
@@ -42,7 +46,7 @@ impl Attachments {
         let of_node: Vec<_> =
             attachments.iter().filter(|it| it.spec.node_name == name).cloned().collect();
         let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
-        let mut held = Vec::new();
+        let (mut held, mut awaited) = (Vec::new(), Vec::new());
         let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default(), |wanted| {
             let others = elsewhere(&attachments, wanted, &name);
             match self.holders.ask(&name, wanted, !others.is_empty()) {
@@ -50,8 +54,12 @@ impl Attachments {
                 Wish::Waits { news: true } => held.push((wanted.clone(), others)),
                 Wish::Waits { news: false } => {}
             }
+            awaited.push(wanted.volume.clone());
             false
         });
+        for volume in &awaited {
+            detach_stranded(volume, &name, &attachments, ctx).await?;
+        }
         for (wanted, others) in held {
             let users = users(&wanted, &others, ctx)?;
             let waiting = used.iter().filter(|(it, _)| *it == wanted);
@@ -77,8 +85,29 @@ impl Attachments {
             let users = used.iter().filter(|(wanted, _)| wanted == new);
             users.for_each(|(_, pod)| tell(new, pod, ctx));
         }
-        Ok(Next::Settled)
+        Ok(if awaited.is_empty() { Next::Settled } else { Next::After(WAITS) })
     }
+}
+
+/// Takes a volume from nodes that are gone, once no Pod there uses it: nobody looks after them any more.
+async fn detach_stranded(
+    volume: &str,
+    node: &str,
+    attachments: &[Arc<VolumeAttachment>],
+    ctx: &Context<Node>,
+) -> Result<()> {
+    let nodes = ctx.cache::<Node>()?;
+    for attachment in attachments.iter().filter(|it| is_of(it, volume) && is_own(it)) {
+        let other = attachment.spec.node_name.as_str();
+        let is_leaving = attachment.metadata.deletion_timestamp.is_some();
+        if other == node || is_leaving || nodes.get(&ObjectKey::from(other)).is_some() {
+            continue;
+        }
+        if !used(other, ctx)?.iter().any(|(wanted, _)| wanted.volume == volume) {
+            ctx.delete(&**attachment).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The volumes that Pods on a node use, each with the Pod.

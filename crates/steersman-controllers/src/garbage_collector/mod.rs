@@ -47,6 +47,8 @@ const WORKERS: usize = 20;
 /// How often the server is asked whether it serves other resources than before. What definitions
 /// and APIServices add and take away is heard of at once; this is for what nobody tells.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
+/// How soon it is asked again if it could not tell of everything, as when a server behind it is down.
+const FAILED_INTERVAL: Duration = Duration::from_secs(30);
 /// How soon it is asked again if it did not answer.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
 /// Definitions come by the dozen: the server is asked once none has come for this long, so that
@@ -153,6 +155,10 @@ impl Collector {
             let pause = match caught(self.discover(&mut check, &known)).await {
                 Ok(None) => DISCOVERY_INTERVAL,
                 Ok(Some(Discovered { resources, failures })) => {
+                    let pause = match failures.is_empty() {
+                        true => DISCOVERY_INTERVAL,
+                        false => FAILED_INTERVAL,
+                    };
                     if !failures.is_empty() {
                         self.metrics.failed();
                         check = ChangeCheck::default(); // what failed has to be asked for again
@@ -169,7 +175,7 @@ impl Collector {
                             workers.spawn(Arc::clone(&self).work(Task::Orphan));
                         }
                     }
-                    DISCOVERY_INTERVAL
+                    pause
                 }
                 Err(error) => {
                     tracing::warn!(%error, "discovery failed; retrying");

@@ -447,6 +447,38 @@ async fn a_volume_for_one_node_waits_until_the_other_has_given_it_back(
     Ok(())
 }
 
+#[steersman::test(nodes = 2)]
+async fn a_volume_for_one_node_is_taken_from_a_node_that_is_gone(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
+    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    client.create(&claim("data", "", &json!({}))).await?;
+    let on = |node: &str, name: &str| {
+        let mut pod = user(name, "data");
+        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+        pod
+    };
+    // A node that only seems to be one: nobody makes it anew when it is deleted.
+    let lost: Node = object(json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "lost"},
+    }));
+    client.create(&lost).await?;
+    client.create(&on("lost", "first")).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    client.create(&on("node-1", "second")).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    let nodes = async || -> Result<Vec<String>> {
+        let all: Vec<VolumeAttachment> = client.list(&ListOptions::default()).await?;
+        Ok(all.into_iter().map(|attachment| attachment.spec.node_name).collect())
+    };
+    assert_eq!(nodes().await?, ["lost"]);
+    client.delete::<Node>("lost", &DeleteParams::default()).await?;
+    cluster.gone::<Pod>("first").await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(nodes().await?, ["node-1"]);
+    Ok(())
+}
+
 #[steersman::test(nodes = 1)]
 async fn what_has_no_volume_is_never_attached(cluster: Cluster) -> Result<()> {
     let client = cluster.client();

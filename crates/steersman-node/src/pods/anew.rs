@@ -12,10 +12,8 @@ use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod,
 };
 
-use crate::runtime::Container;
+use crate::runtime::{BEGINS_ANEW, Container};
 
-/// Why such containers wait, and how they ended.
-pub(super) const REASON: &str = "RestartingAllContainers";
 const MESSAGE: &str = "The container is removed because RestartAllContainers in place";
 /// With which code they ended, whatever it was.
 const KILLED: i32 = 137;
@@ -75,12 +73,12 @@ pub(super) fn is_told(pod: &Pod, container: &Container) -> bool {
 /// Whether a container has ended so.
 pub(super) fn is_restarting(state: &ContainerState) -> bool {
     let ended = state.terminated.as_ref();
-    ended.and_then(|ended| ended.reason.as_deref()) == Some(REASON)
+    ended.and_then(|ended| ended.reason.as_deref()) == Some(BEGINS_ANEW)
 }
 
 /// Why such a container waits.
 pub(super) fn waiting() -> ContainerStateWaiting {
-    ContainerStateWaiting { reason: Some(REASON.into()), message: Some(MESSAGE.into()) }
+    ContainerStateWaiting { reason: Some(BEGINS_ANEW.into()), message: Some(MESSAGE.into()) }
 }
 
 /// How such a container ended, that ended like this.
@@ -88,7 +86,7 @@ pub(super) fn ended(state: Option<ContainerState>) -> ContainerState {
     let terminated = state.and_then(|state| state.terminated).unwrap_or_default();
     let terminated = ContainerStateTerminated {
         exit_code: KILLED,
-        reason: Some(REASON.into()),
+        reason: Some(BEGINS_ANEW.into()),
         message: Some(MESSAGE.into()),
         signal: None,
         ..terminated
@@ -96,9 +94,10 @@ pub(super) fn ended(state: Option<ContainerState>) -> ContainerState {
     ContainerState { terminated: Some(terminated), ..ContainerState::default() }
 }
 
+/// Whether a container waits for its new beginning, whatever else it waits for by now.
 fn waits(status: &ContainerStatus) -> bool {
-    let waiting = status.state.as_ref().and_then(|state| state.waiting.as_ref());
-    waiting.and_then(|waiting| waiting.reason.as_deref()) == Some(REASON)
+    status.state.as_ref().is_some_and(|state| state.waiting.is_some())
+        && status.last_state.as_ref().is_some_and(is_restarting)
 }
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {

@@ -276,6 +276,15 @@ impl Planning<'_> {
             State::Running { .. } => false,
         };
         if !found().any(|(container, found)| calls(container, found)) {
+            // Some may not have heard of it, or have not ended when they were to.
+            let left = found().filter(|(_, found)| {
+                observed.anew.includes(found)
+                    && matches!(found.state, State::Running { stopping: false, .. })
+            });
+            let running: Vec<String> = left.map(|(_, found)| found.name.clone()).collect();
+            if !running.is_empty() {
+                self.plan.actions.push(Action::BeginAnew { containers: Vec::new(), running });
+            }
             return observed.restarts_all();
         }
         let again = observed.anew.since.and_then(|since| since.checked_add(HEARD_OF).ok());

@@ -211,8 +211,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 for name in running {
                     teller.killing(name, "killing");
                 }
+                // Noted only once they are told: if that fails, all of it is tried again.
+                self.runtime.stop(&at_once(pod), running, now).await?;
                 self.memory.begin_anew(uid_of(pod), containers, now);
-                self.runtime.stop(&at_once(pod), running, now).await
+                Ok(())
             }
             Action::StopToResize { name, attempt } => {
                 teller.killing(name, &format!("Container {name} resize requires restart"));

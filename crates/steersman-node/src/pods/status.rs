@@ -146,6 +146,13 @@ fn complete(
 ) -> PodStatus {
     let Some(spec) = &pod.spec else { return status };
     let mut phase = phase(spec, &status, end.is_some());
+    // What was killed so that all begin anew has not failed, however it ended and whoever still runs.
+    if end.is_none() && observed.restarts_all() && matches!(phase, "Failed" | "Succeeded") {
+        phase = match pod.status.as_ref().and_then(|before| before.phase.as_deref()) {
+            Some("Running") => "Running",
+            _ => "Pending",
+        };
+    }
     if let Some((reason, message)) = end.and_then(End::why) {
         phase = "Failed";
         status.reason = Some(reason.into());

@@ -21,6 +21,9 @@ use crate::probes::Kind;
 use crate::rejection::Rejection;
 pub(crate) use simulated::Simulated;
 
+/// Why containers wait that are all started anew because one of them has ended, and how they ended.
+pub(crate) const BEGINS_ANEW: &str = "RestartingAllContainers";
+
 /// What there is of a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observation {

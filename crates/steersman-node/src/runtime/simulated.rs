@@ -17,8 +17,8 @@ use k8s_openapi::api::core::v1::{
 use steersman::{Client, ObjectKey, Result};
 
 use super::{
-    Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Sandbox,
-    Start, StartError, State,
+    BEGINS_ANEW, Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome,
+    Resized, Sandbox, Start, StartError, State,
 };
 use crate::rejection::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
@@ -311,10 +311,13 @@ fn known(pod: &Pod) -> HashMap<String, Run> {
 }
 
 fn known_run(container: &ContainerStatus) -> Option<Run> {
-    let attempt = container.restart_count;
     let image = container.image_id.strip_prefix(SCHEME).map(str::to_owned);
     let state = container.state.as_ref()?;
     let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
+    // One that waits to begin anew with all others is counted already, and has not begun.
+    let begins_anew = state.waiting.is_some()
+        && last.is_some_and(|last| last.reason.as_deref() == Some(BEGINS_ANEW));
+    let attempt = container.restart_count - i32::from(begins_anew);
     if let Some(running) = &state.running {
         let started = running.started_at.as_ref()?.0;
         let last = last.and_then(|last| known_last(container, last)).map(Box::new);
@@ -410,6 +413,20 @@ mod tests {
 
     fn exited(finished: i64, code: i32, reason: &str) -> State {
         State::Exited { finished: at(finished), code, reason: reason.into(), message: None }
+    }
+
+    #[test]
+    fn one_that_waits_to_begin_anew_is_known_as_the_one_before() {
+        let status = |reason: &str| {
+            let last = json!({"terminated": {"exitCode": 137, "reason": reason,
+                "finishedAt": "2030-03-17T17:46:40Z"}});
+            let waiting = json!({"waiting": {"reason": "PodInitializing"}});
+            let status = json!({"name": "main", "image": "nginx", "imageID": "", "ready": false,
+                "restartCount": 3, "state": waiting, "lastState": last});
+            serde_json::from_value(status).unwrap()
+        };
+        assert_eq!(known_run(&status(BEGINS_ANEW)).unwrap().attempt, 2);
+        assert_eq!(known_run(&status("Error")).unwrap().attempt, 3);
     }
 
     #[tokio::test]

@@ -155,6 +155,10 @@ fn begun_anew(plan: &Plan, now: Timestamp) -> Anew {
     memory.anew_of("u1")
 }
 
+fn stopping(name: &str) -> Container {
+    container(name, 0, State::Running { started: true, ready: false, stopping: true, until: None })
+}
+
 fn attempt(attempt: i32, container: Container) -> Container {
     Container { attempt, ..container }
 }
@@ -172,7 +176,10 @@ fn a_container_takes_all_others_with_it_if_its_rule_says_so() {
     let begin = Action::BeginAnew { containers: all, running: vec!["proxy".into()] };
     assert_eq!(planned.actions, [begin]);
     observed.anew = begun_anew(&planned, at(3));
+    let told = Action::BeginAnew { containers: Vec::new(), running: vec!["proxy".into()] };
+    assert_eq!(plan(&pod, &observed, at(3)).actions, [told], "it runs on as if nothing were");
     // One after the other, as the first time, once all have ended.
+    observed.now.containers[1] = stopping("proxy");
     assert_eq!(plan(&pod, &observed, at(3)).actions, []);
     observed.now.containers[1] = exited("proxy", 137, 4);
     assert_eq!(plan(&pod, &observed, at(4)).actions, [started("setup")]);
@@ -187,6 +194,28 @@ fn a_container_takes_all_others_with_it_if_its_rule_says_so() {
     let soon = plan(&pod, &observed, at(3));
     assert_eq!((soon.actions, soon.until), (vec![], Some(at(4))));
     assert!(matches!(plan(&pod, &observed, at(4)).actions[..], [Action::BeginAnew { .. }]));
+}
+
+#[test]
+fn a_pod_is_not_over_because_its_containers_were_killed_to_begin_anew() {
+    let mut pod = taking_all_with_it();
+    spec(&mut pod).restart_policy = Some("Never".into());
+    pod.status = Some(status(&pod, &all_run(), 2));
+    let mut observed = seen([exited("setup", 0, 0), runs("proxy"), exited("main", 42, 3)]);
+    observed.anew = begun_anew(&plan(&pod, &observed, at(3)), at(3));
+    // One that prepares the Pod would make it fail, had it ended like this by itself.
+    observed.now.containers[0] = exited("setup", 137, 4);
+    observed.now.containers[1] = stopping("proxy");
+    assert_eq!(status(&pod, &observed, 4).phase.as_deref(), Some("Running"));
+    // Who hears of it from the status alone looks at none of them, whatever they wait for by now.
+    observed.now.containers[1] = exited("proxy", 137, 5);
+    let mut told = status(&pod, &observed, 5);
+    let main = told.container_statuses.iter_mut().flatten().find(|it| it.name == "main").unwrap();
+    let waiting = main.state.as_mut().unwrap().waiting.as_mut().unwrap();
+    waiting.reason = Some("ImagePullBackOff".into());
+    pod.status = Some(told);
+    let heard = Anew::told(&pod);
+    assert!(observed.now.containers.iter().all(|container| heard.includes(container)));
 }
 
 #[test]
