@@ -72,6 +72,18 @@ struct Like<'a> {
     ports: bool,
 }
 
+/// Lets the directory of network namespaces be a mount, as `ip netns add` has it: where that comes later,
+/// it covers the namespaces that are there already, and containerd never gets rid of those again.
+fn prepare_namespaces() {
+    const SCRIPT: &str = "mkdir -p /run/netns && if ! mountpoint -q /run/netns; then \
+                          mount --bind /run/netns /run/netns && mount --make-shared /run/netns; fi";
+    static PREPARED: OnceLock<()> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        let done = Command::new("sh").args(["-c", SCRIPT]).status().expect("a shell");
+        assert!(done.success(), "the directory of network namespaces can be made a mount");
+    });
+}
+
 impl Containerd {
     /// One of its own for the machine of this number from 1 on, in a network namespace. It lasts until
     /// this process ends.
@@ -82,6 +94,7 @@ impl Containerd {
 
     fn start(Like { number, disk, netns, ports }: Like<'_>) -> Self {
         check();
+        prepare_namespaces();
         let pid = std::process::id();
         let suffix = if number == 0 { String::new() } else { format!("-{number}") };
         let name = format!("stm{pid:x}{suffix}");
