@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use http::Response;
 use steersman_rules::abandoned::within;
-use steersman_rules::resource::{Subresource, Verb};
+use steersman_rules::resource::{Resource, Subresource, Verb};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
