@@ -37,7 +37,7 @@ pub(crate) fn claim(name: &str) -> ResourceClaim {
 }
 
 /// A Pod with these claims.
-fn user(name: &str, claims: &Value) -> Pod {
+pub(crate) fn user(name: &str, claims: &Value) -> Pod {
     pod(name, &json!({"resourceClaims": claims}))
 }
 
@@ -45,7 +45,7 @@ fn from_template() -> Value {
     json!([{"name": "gpu", "resourceClaimTemplateName": "one"}])
 }
 
-fn node_of(pod: &Pod) -> Option<&str> {
+pub(crate) fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
@@ -276,7 +276,7 @@ async fn make_class(cluster: &Cluster) -> Result<()> {
     cluster.client().create(&class).await.map(drop)
 }
 
-fn unscheduled(pod: &Pod) -> Option<&str> {
+pub(crate) fn unscheduled(pod: &Pod) -> Option<&str> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let told = conditions.iter().find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
     told.message.as_deref()

@@ -1,10 +1,12 @@
 //! The devices that claims have, and allocations that were decided upon and are not seen in their claims
 //! yet.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
+
+use super::consumed::Consumed;
 
 /// A device by driver, pool and name.
 pub(super) type DeviceId = [String; 3];
@@ -28,26 +30,93 @@ struct OnItsWay {
     written: Option<u64>,
 }
 
+/// A device that a claim has.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    device: DeviceId,
+    /// How much it takes of it if others may have the device as well.
+    share: Option<Consumed>,
+}
+
+/// What of a device is taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holding {
+    /// How many claims have it for themselves.
+    whole: usize,
+    /// How many have a share of it.
+    shares: usize,
+    /// What those take together.
+    consumed: Consumed,
+}
+
+impl Holding {
+    /// Whether nobody has anything of it.
+    pub(super) fn is_free(&self) -> bool {
+        self.whole == 0 && self.shares == 0
+    }
+
+    /// Whether somebody has it alone.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole > 0
+    }
+
+    /// Whether somebody has a share of it.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shares > 0
+    }
+
+    /// What those take who have a share.
+    pub(super) fn consumed(&self) -> &Consumed {
+        &self.consumed
+    }
+
+    fn add(&mut self, share: Option<&Consumed>) {
+        match share {
+            Some(consumed) => {
+                self.shares += 1;
+                self.consumed.add(consumed);
+            }
+            None => self.whole += 1,
+        }
+    }
+
+    fn remove(&mut self, share: Option<&Consumed>) {
+        match share {
+            Some(consumed) => {
+                self.shares = self.shares.saturating_sub(1);
+                self.consumed.subtract(consumed);
+            }
+            None => self.whole = self.whole.saturating_sub(1),
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        self.whole += other.whole;
+        self.shares += other.shares;
+        self.consumed.add(&other.consumed);
+    }
+}
+
 /// What claims were seen to have.
 #[derive(Debug, Default)]
 struct Seen {
     /// By the uid of the claim; those that have none are not there.
-    claims: HashMap<String, Vec<DeviceId>>,
-    /// The same devices, with how many claims have each. Attempts look at a copy.
-    devices: imbl::HashMap<DeviceId, usize>,
+    claims: HashMap<String, Vec<Given>>,
+    /// The same devices, with what of each is taken. Attempts look at a copy.
+    devices: imbl::HashMap<DeviceId, Holding>,
 }
 
 impl Seen {
-    fn set(&mut self, uid: &str, devices: Vec<DeviceId>) {
-        for device in self.claims.remove(uid).into_iter().flatten() {
-            let left = self.devices.get(&device).map_or(0, |count| count - 1);
-            match left {
-                0 => self.devices.remove(&device),
-                left => self.devices.insert(device, left),
-            };
+    fn set(&mut self, uid: &str, devices: Vec<Given>) {
+        for Given { device, share } in self.claims.remove(uid).into_iter().flatten() {
+            let Some(holding) = self.devices.get_mut(&device) else { continue };
+            holding.remove(share.as_ref());
+            if holding.is_free() {
+                self.devices.remove(&device);
+            }
         }
-        for device in &devices {
-            *self.devices.entry(device.clone()).or_default() += 1;
+        for Given { device, share } in &devices {
+            self.devices.entry(device.clone()).or_default().add(share.as_ref());
         }
         if !devices.is_empty() {
             self.claims.insert(uid.to_owned(), devices);
@@ -58,23 +127,32 @@ impl Seen {
 /// The devices that are taken, as one attempt sees them.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    by_claims: imbl::HashMap<DeviceId, usize>,
-    on_their_way: HashSet<DeviceId>,
+    by_claims: imbl::HashMap<DeviceId, Holding>,
+    on_their_way: HashMap<DeviceId, Holding>,
 }
 
 impl Taken {
-    pub(super) fn contains(&self, device: [&str; 3]) -> bool {
+    /// What is taken of a device.
+    pub(super) fn of(&self, device: [&str; 3]) -> Holding {
         if self.by_claims.is_empty() && self.on_their_way.is_empty() {
-            return false;
+            return Holding::default();
         }
         let device = device.map(str::to_owned);
-        self.by_claims.contains_key(&device) || self.on_their_way.contains(&device)
+        let mut holding = self.by_claims.get(&device).cloned().unwrap_or_default();
+        if let Some(more) = self.on_their_way.get(&device) {
+            holding.add_all(more);
+        }
+        holding
     }
 }
 
-impl FromIterator<DeviceId> for Taken {
-    fn from_iter<T: IntoIterator<Item = DeviceId>>(devices: T) -> Self {
-        Self { on_their_way: devices.into_iter().collect(), ..Self::default() }
+impl FromIterator<Given> for Taken {
+    fn from_iter<T: IntoIterator<Item = Given>>(devices: T) -> Self {
+        let mut taken = Self::default();
+        for Given { device, share } in devices {
+            taken.on_their_way.entry(device).or_default().add(share.as_ref());
+        }
+        taken
     }
 }
 
@@ -150,8 +228,8 @@ impl Allocations {
         let mut state = self.lock();
         let State { on_their_way, seen } = &mut *state;
         if let Some(seen) = seen {
-            let devices = on_their_way.values().flat_map(|it| devices(&it.allocation)).collect();
-            return Taken { by_claims: seen.devices.clone(), on_their_way: devices };
+            let begun = on_their_way.values().flat_map(|it| devices(&it.allocation));
+            return Taken { by_claims: seen.devices.clone(), ..begun.collect::<Taken>() };
         }
         let claims = claims();
         let known: HashMap<&str, &ResourceClaim> =
@@ -176,11 +254,17 @@ fn version(claim: &ResourceClaim) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
-/// The devices of an allocation that nobody else can have.
-fn devices(allocation: &AllocationResult) -> impl Iterator<Item = DeviceId> {
+/// What an allocation takes from others: devices, or shares of them.
+fn devices(allocation: &AllocationResult) -> impl Iterator<Item = Given> {
     let results = allocation.devices.iter().flat_map(|devices| devices.results.iter().flatten());
     let own = results.filter(|result| result.admin_access != Some(true));
-    own.map(|result| [result.driver.clone(), result.pool.clone(), result.device.clone()])
+    own.map(|result| {
+        let consumed = || result.consumed_capacity.as_ref().map(Consumed::read);
+        Given {
+            device: [result.driver.clone(), result.pool.clone(), result.device.clone()],
+            share: result.share_id.is_some().then(|| consumed().unwrap_or_default()),
+        }
+    })
 }
 
 /// What a claim has been given.
@@ -213,7 +297,7 @@ mod tests {
         let allocations = Allocations::default();
         let taken = |claims: &[Arc<ResourceClaim>]| {
             let taken = allocations.devices(|| claims.to_vec());
-            usize::from(taken.contains(["d", "p", "a"]))
+            usize::from(taken.of(["d", "p", "a"]).is_whole())
         };
         assert_eq!(taken(&[Arc::clone(&free)]), 0);
         allocations.begin(&free, object(given.clone()));
@@ -238,8 +322,9 @@ mod tests {
         let (free, full) = (claim("5", &json!(null)), claim("7", &given));
         let allocations = Allocations::default();
         allocations.follow();
-        let is_taken =
-            || allocations.devices(|| unreachable!("they are listed")).contains(["d", "p", "a"]);
+        let is_taken = || {
+            allocations.devices(|| unreachable!("they are listed")).of(["d", "p", "a"]).is_whole()
+        };
         allocations.saw(&free);
         assert!(!is_taken());
         allocations.begin(&free, object(given));
@@ -255,5 +340,36 @@ mod tests {
         allocations.saw(&full);
         allocations.lost("c");
         assert!(!is_taken());
+    }
+
+    #[test]
+    fn shares_of_a_device_add_up_until_their_claims_are_gone() {
+        let given = |memory: &str| {
+            let result = json!({"request": "r", "driver": "d", "pool": "p", "device": "a",
+                                "shareID": memory, "consumedCapacity": {"memory": memory}});
+            json!({"devices": {"results": [result]}})
+        };
+        let named = |uid: &str, memory: &str| {
+            let mut claim = ResourceClaim::clone(&claim("1", &given(memory)));
+            claim.metadata.uid = Some(uid.to_owned());
+            claim
+        };
+        let allocations = Allocations::default();
+        allocations.follow();
+        let taken = || {
+            let holding = allocations.devices(Vec::new).of(["d", "p", "a"]);
+            assert!(!holding.is_whole());
+            (holding.shares, holding.consumed().get("memory").to_string())
+        };
+        allocations.saw(&named("x", "1Gi"));
+        allocations.saw(&named("y", "512Mi"));
+        assert_eq!(taken(), (2, "1536Mi".to_owned()));
+        allocations.begin(&named("z", "1Gi"), object(given("1Gi")));
+        assert_eq!(taken(), (3, "2560Mi".to_owned()));
+        allocations.lost("x");
+        allocations.end(&named("z", "1Gi"));
+        assert_eq!(taken(), (1, "512Mi".to_owned()));
+        allocations.lost("y");
+        assert_eq!(taken(), (0, "0".to_owned()));
     }
 }

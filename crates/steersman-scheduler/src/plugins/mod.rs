@@ -5,6 +5,7 @@
 
 mod allocations;
 mod chosen_volumes;
+mod consumed;
 mod default_binder;
 mod default_preemption;
 mod dynamic_resources;

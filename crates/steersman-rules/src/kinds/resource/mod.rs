@@ -1,5 +1,6 @@
 //! The kinds of `resource.k8s.io`: classes of devices, claims for them, and what drivers offer.
 
+mod capacity;
 mod claim_spec;
 mod device;
 mod device_class;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::capacity::check_shares;
 use super::claim_spec;
 use super::device::at_most;
 use crate::kinds::kind::{Kind, Trait};
@@ -54,6 +55,7 @@ fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
             errors.push(uid.duplicate());
         }
     }
+    check_shares(&status, &old["status"], errors);
     let before = &old["status"]["allocation"];
     let after = status.at("allocation");
     if !reserved.is_empty() && after.is_absent() {

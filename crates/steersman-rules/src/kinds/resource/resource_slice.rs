@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::capacity;
 use super::device::{LIST_MAX, at_most, pool_name};
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
@@ -73,6 +74,7 @@ fn check(slice: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
             errors.push(device.with(name.value).duplicate());
         }
         check_attributes(&device, errors);
+        capacity::check(&device, errors);
     }
 }
 

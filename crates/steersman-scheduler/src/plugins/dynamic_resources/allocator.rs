@@ -14,6 +14,7 @@ use k8s_openapi::api::resource::v1::{
 };
 use steersman::ObjectKey;
 
+use super::capacity::{has_room, portion};
 use super::constraint::Constraint;
 use super::counters::Counters;
 use super::pools::{Pool, PoolState, Slices, devices, is_for};
@@ -21,7 +22,8 @@ use super::request::{Mode, Request, requests};
 use super::result;
 use super::selectors::{Selectors, is_true};
 use crate::framework::Lister;
-use crate::plugins::allocations::Taken as Devices;
+use crate::plugins::allocations::{Holding, Taken as Devices};
+use crate::plugins::consumed::Consumed;
 
 /// So many devices a claim can have.
 pub(super) const RESULTS_MAX: usize = 32;
@@ -49,7 +51,15 @@ pub(super) struct Candidate<'s> {
     pub(super) pool: usize,
     pub(super) slice: &'s ResourceSlice,
     pub(super) device: &'s Device,
-    is_taken: bool,
+    /// What others have of it.
+    held: Holding,
+}
+
+impl Candidate<'_> {
+    /// Whether several claims can have a share of it at the same time.
+    fn can_be_shared(&self) -> bool {
+        self.device.allow_multiple_allocations == Some(true)
+    }
 }
 
 /// What is looked for: for a claim, each request with its alternatives.
@@ -60,11 +70,15 @@ struct Wanted<'c> {
 }
 
 /// A device that was taken for a request.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Taken {
     pub(super) candidate: usize,
     pub(super) request: usize,
     pub(super) alternative: usize,
+    /// How much of it, if others may have it as well.
+    pub(super) share: Option<Consumed>,
+    /// Whether counters were taken for it: who shares a device does that only once.
+    has_counters: bool,
 }
 
 /// Where in the search we are.
@@ -75,6 +89,9 @@ struct Place {
     /// The alternative that was settled upon.
     alternative: Option<usize>,
     device: usize,
+    /// The first candidate to look at: the devices of one request are taken in their order, so that
+    /// none is taken twice for it, and no choice is tried in every order.
+    from: usize,
 }
 
 /// Why a search ends without an answer.
@@ -92,6 +109,8 @@ struct Search<'a, 'c> {
     wanted: Vec<Wanted<'c>>,
     /// For which claims a candidate has been taken.
     taking: HashMap<usize, Vec<usize>>,
+    /// What shares of a candidate have been taken.
+    sharing: HashMap<usize, Vec<Consumed>>,
     /// By claim.
     taken: Vec<Vec<Taken>>,
     counters: Counters,
@@ -115,10 +134,9 @@ impl Allocator {
             candidates: &candidates,
             wanted: Vec::new(),
             taking: HashMap::new(),
+            sharing: HashMap::new(),
             taken: vec![Vec::new(); claims.len()],
-            counters: Counters::of(&pools, |driver, pool, device| {
-                self.is_taken(driver, pool, device)
-            }),
+            counters: Counters::of(&pools, |device| !self.taken.of(device).is_free()),
             selected: HashMap::new(),
         };
         for claim in claims {
@@ -142,10 +160,6 @@ impl Allocator {
         results.collect::<Result<Vec<_>, _>>().map(Some).map_err(Problem::Everywhere)
     }
 
-    fn is_taken(&self, driver: &str, pool: &str, device: &str) -> bool {
-        self.taken.contains([driver, pool, device])
-    }
-
     fn candidates<'s>(&self, pools: &[Pool<'s>]) -> Vec<Candidate<'s>> {
         let mut candidates = Vec::new();
         for (place, pool) in pools.iter().enumerate() {
@@ -154,7 +168,7 @@ impl Allocator {
                     pool: place,
                     slice,
                     device,
-                    is_taken: self.is_taken(pool.driver, pool.name, &device.name),
+                    held: self.taken.of([pool.driver, pool.name, &device.name]),
                 }));
             }
         }
@@ -231,7 +245,9 @@ impl<'c> Search<'_, 'c> {
         }
         let mut all = Vec::new();
         for place in 0..self.candidates.len() {
-            if self.is_selected(place, request, claim, at)? {
+            if self.is_selected(place, request, claim, at)?
+                && self.portion(place, request).is_some()
+            {
                 all.push(place);
             }
         }
@@ -290,7 +306,7 @@ impl<'c> Search<'_, 'c> {
             let place = request.all[at.device];
             return self.one(at, alternative, place, true);
         }
-        for place in 0..self.candidates.len() {
+        for place in at.from..self.candidates.len() {
             let candidate = &self.candidates[place];
             if self.pools[candidate.pool].state != PoolState::Usable
                 || self.is_in_use(place, at, alternative)
@@ -320,7 +336,7 @@ impl<'c> Search<'_, 'c> {
         if !self.take(at, alternative, place, must)? {
             return Ok(false);
         }
-        let found = self.next(Place { device: at.device + 1, ..at });
+        let found = self.next(Place { device: at.device + 1, from: place + 1, ..at });
         if !matches!(found, Ok(true)) {
             self.give_back(at, alternative, place);
         }
@@ -332,9 +348,28 @@ impl<'c> Search<'_, 'c> {
         match self.wanted[at.claim].requests[at.request][alternative].is_admin {
             true => taking.is_some_and(|claims| claims.contains(&at.claim)),
             false => {
-                self.candidates[place].is_taken || taking.is_some_and(|claims| !claims.is_empty())
+                let held = &self.candidates[place].held;
+                held.is_whole() || taking.is_some_and(|claims| !claims.is_empty())
             }
         }
+    }
+
+    /// What a request takes of the capacities of a candidate, if there is as much left.
+    fn portion(&self, place: usize, request: &Request<'_>) -> Option<Consumed> {
+        let candidate = &self.candidates[place];
+        let Candidate { device, held, .. } = candidate;
+        if request.capacity.is_none() && held.is_free() && !candidate.can_be_shared() {
+            return Some(Consumed::default()); // all of it is there
+        }
+        let portion = portion(device, request.capacity)?;
+        let others = self.sharing.get(&place).map_or(&[][..], Vec::as_slice);
+        has_room(device, held.consumed(), others, &portion).then_some(portion)
+    }
+
+    /// Whether somebody has a share of a candidate, or will.
+    fn is_shared(&self, place: usize) -> bool {
+        let sharing = self.sharing.get(&place);
+        self.candidates[place].held.is_shared() || sharing.is_some_and(|all| !all.is_empty())
     }
 
     fn take(
@@ -347,22 +382,28 @@ impl<'c> Search<'_, 'c> {
         if self.is_in_use(place, at, alternative) {
             return Ok(false);
         }
-        let Candidate { pool, device, .. } = self.candidates[place];
-        let wanted = &mut self.wanted[at.claim];
-        let request = &wanted.requests[at.request][alternative];
+        let candidate = &self.candidates[place];
+        let (pool, device) = (candidate.pool, candidate.device);
+        let request = &self.wanted[at.claim].requests[at.request][alternative];
         if device.taints.iter().flatten().any(|taint| prevents(taint, request.tolerations)) {
             return Ok(false);
         }
-        if !self.counters.take(pool, device) {
+        let Some(portion) = self.portion(place, request) else { return Ok(false) };
+        let has_counters = !(candidate.can_be_shared() && self.is_shared(place));
+        if has_counters && !self.counters.take(pool, device) {
             return Ok(false);
         }
+        let wanted = &mut self.wanted[at.claim];
+        let request = &wanted.requests[at.request][alternative];
         let (of, driver) = (request.of_constraint(), self.pools[pool].driver);
         for number in 0..wanted.constraints.len() {
             if wanted.constraints[number].add(of, driver, device) {
                 continue;
             }
             wanted.constraints[..number].iter_mut().rev().for_each(|it| it.remove(of));
-            self.counters.give_back(pool, device);
+            if has_counters {
+                self.counters.give_back(pool, device);
+            }
             if must {
                 let (key, name) = (ObjectKey::of(wanted.claim), request.name);
                 let id = format!("{driver}/{}/{}", self.pools[pool].name, device.name);
@@ -373,22 +414,31 @@ impl<'c> Search<'_, 'c> {
             }
             return Ok(false);
         }
-        self.taking.entry(place).or_default().push(at.claim);
-        let taken = Taken { candidate: place, request: at.request, alternative };
+        let share = candidate.can_be_shared().then_some(portion);
+        match &share {
+            Some(portion) => self.sharing.entry(place).or_default().push(portion.clone()),
+            None => self.taking.entry(place).or_default().push(at.claim),
+        }
+        let request = at.request;
+        let taken = Taken { candidate: place, request, alternative, share, has_counters };
         self.taken[at.claim].push(taken);
         Ok(true)
     }
 
     fn give_back(&mut self, at: Place, alternative: usize, place: usize) {
-        self.taken[at.claim].pop();
-        if let Some(claims) = self.taking.get_mut(&place) {
-            claims.pop();
+        let Some(taken) = self.taken[at.claim].pop() else { return };
+        if taken.share.is_none() {
+            self.taking.entry(place).or_default().pop();
+        } else {
+            self.sharing.entry(place).or_default().pop();
         }
         let wanted = &mut self.wanted[at.claim];
         let of = wanted.requests[at.request][alternative].of_constraint();
         wanted.constraints.iter_mut().rev().for_each(|it| it.remove(of));
-        let Candidate { pool, device, .. } = self.candidates[place];
-        self.counters.give_back(pool, device);
+        if taken.has_counters {
+            let Candidate { pool, device, .. } = &self.candidates[place];
+            self.counters.give_back(*pool, device);
+        }
     }
 
     /// Whether a device is one of those that a request and its class select.

@@ -11,8 +11,8 @@ use super::pools::{Pool, devices};
 pub(super) struct Counters(HashMap<(usize, String, String), i128>);
 
 impl Counters {
-    /// What devices that are taken have left over.
-    pub(super) fn of(pools: &[Pool<'_>], is_taken: impl Fn(&str, &str, &str) -> bool) -> Self {
+    /// What devices that are taken have left over; they are known by driver, pool and name.
+    pub(super) fn of(pools: &[Pool<'_>], is_taken: impl Fn([&str; 3]) -> bool) -> Self {
         let mut left = Self(HashMap::new());
         for (place, pool) in pools.iter().enumerate().filter(|(_, pool)| !pool.counters.is_empty())
         {
@@ -22,7 +22,7 @@ impl Counters {
                 }
             }
             let everywhere = pool.slices.iter().chain(&pool.elsewhere).flat_map(|it| devices(it));
-            for device in everywhere.filter(|it| is_taken(pool.driver, pool.name, &it.name)) {
+            for device in everywhere.filter(|it| is_taken([pool.driver, pool.name, &it.name])) {
                 left.change(place, device, -1);
             }
         }

@@ -7,6 +7,7 @@
 
 mod allocator;
 mod bind;
+mod capacity;
 mod claims;
 mod constraint;
 mod counters;

@@ -7,6 +7,7 @@ use k8s_openapi::api::resource::v1::{
     DeviceClass, DeviceRequest, DeviceSelector, DeviceToleration, ResourceClaim,
 };
 
+use super::capacity::Amounts;
 use super::constraint::For;
 
 /// How many devices a request wants.
@@ -25,6 +26,7 @@ pub(super) struct Asked<'c> {
     mode: Mode,
     selectors: &'c [DeviceSelector],
     tolerations: &'c [DeviceToleration],
+    capacity: Option<&'c Amounts>,
     is_admin: bool,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Request<'c> {
     pub(super) mode: Mode,
     pub(super) selectors: &'c [DeviceSelector],
     pub(super) tolerations: &'c [DeviceToleration],
+    /// How much it wants of the capacities of each device.
+    pub(super) capacity: Option<&'c Amounts>,
     /// Whether it may have devices that others have.
     pub(super) is_admin: bool,
     /// The places of all devices that it selects, if it wants all.
@@ -68,6 +72,7 @@ impl<'c> Asked<'c> {
             mode: self.mode,
             selectors: self.selectors,
             tolerations: self.tolerations,
+            capacity: self.capacity,
             is_admin: self.is_admin,
             all: Vec::new(),
         }
@@ -107,6 +112,7 @@ fn alternatives(request: &DeviceRequest) -> Vec<Asked<'_>> {
             mode: mode(exactly.allocation_mode.as_deref(), exactly.count),
             selectors: exactly.selectors.as_deref().unwrap_or_default(),
             tolerations: exactly.tolerations.as_deref().unwrap_or_default(),
+            capacity: exactly.capacity.as_ref().and_then(|it| it.requests.as_ref()),
             is_admin: exactly.admin_access.unwrap_or_default(),
         }];
     }
@@ -117,6 +123,7 @@ fn alternatives(request: &DeviceRequest) -> Vec<Asked<'_>> {
         mode: mode(sub.allocation_mode.as_deref(), sub.count),
         selectors: sub.selectors.as_deref().unwrap_or_default(),
         tolerations: sub.tolerations.as_deref().unwrap_or_default(),
+        capacity: sub.capacity.as_ref().and_then(|it| it.requests.as_ref()),
         is_admin: false,
     });
     alternatives.collect()

@@ -8,9 +8,12 @@ use k8s_openapi::api::resource::v1::{
     DeviceRequestAllocationResult, ResourceClaim,
 };
 
+use steersman::random;
+
 use super::allocator::{Candidate, Taken};
 use super::pools::Pool;
 use super::request::Request;
+use crate::plugins::consumed::Consumed;
 
 /// What was found for a claim.
 pub(super) struct Found<'a> {
@@ -38,6 +41,8 @@ impl Found<'_> {
                 admin_access: request.is_admin.then_some(true),
                 tolerations: (!request.tolerations.is_empty())
                     .then(|| request.tolerations.to_vec()),
+                share_id: taken.share.as_ref().map(|_| share_id()),
+                consumed_capacity: taken.share.as_ref().and_then(Consumed::written),
                 ..DeviceRequestAllocationResult::default()
             }
         });
@@ -142,6 +147,14 @@ impl Found<'_> {
         let is_limited = term != NodeSelectorTerm::default();
         Ok(is_limited.then(|| NodeSelector { node_selector_terms: vec![term] }))
     }
+}
+
+/// A UUID by which a share of a device is told from others.
+fn share_id() -> String {
+    let (high, low) = (random::next_u64(), random::next_u64());
+    let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, (high & 0xfff) | 0x4000);
+    let (fourth, fifth) = (((low >> 48) & 0x3fff) | 0x8000, low & 0xffff_ffff_ffff);
+    format!("{first:08x}-{second:04x}-{third:04x}-{fourth:04x}-{fifth:012x}")
 }
 
 fn only(node: &Node) -> NodeSelector {

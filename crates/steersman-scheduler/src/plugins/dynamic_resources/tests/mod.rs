@@ -1,5 +1,7 @@
 //! Tables of claims and devices, and what becomes of Pods that have them.
 
+mod sharing;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -10,6 +12,7 @@ use super::allocator::{Allocator, Problem};
 use super::pools::Slices;
 use super::{DynamicResources, Handle};
 use crate::framework::{Action, Before, ClusterEvent, Hint, Lister, Object, Plugin, Resource};
+use crate::plugins::allocations::Allocations;
 use crate::testing::{Objects, World, node, nowhere, object, on, pod};
 
 const DRIVER: &str = "gpu.example.com";
@@ -64,6 +67,8 @@ fn classes(objects: &mut Objects) {
 struct Case {
     slices: Vec<Arc<ResourceSlice>>,
     taken: &'static [&'static str],
+    /// Shares of devices that others have.
+    shared: Vec<Value>,
     node: Node,
 }
 
@@ -72,6 +77,7 @@ impl Case {
         Self {
             slices,
             taken: &[],
+            shared: Vec::new(),
             node: node("n", &json!({"metadata": {"labels": {"zone": "z"}}})),
         }
     }
@@ -84,10 +90,17 @@ impl Case {
     fn allocate(&self, claims: &[Value]) -> Result<Option<Vec<AllocationResult>>, Problem> {
         let mut objects = Objects::default();
         classes(&mut objects);
-        let id = |device: &&str| [DRIVER.to_owned(), "p".to_owned(), (*device).to_owned()];
+        let allocations = Allocations::default();
+        let whole = self.taken.iter().map(|device| json!({"device": device}));
+        for (number, mut result) in whole.chain(self.shared.iter().cloned()).enumerate() {
+            (result["driver"], result["pool"]) = (DRIVER.into(), "p".into());
+            result["request"] = "r".into();
+            let given = object(json!({"devices": {"results": [result]}}));
+            allocations.begin(&claim(&number.to_string(), &json!({})), given);
+        }
         let allocator = Allocator {
             slices: Slices::new(self.slices.clone()),
-            taken: self.taken.iter().map(id).collect(),
+            taken: allocations.devices(Vec::new),
             lister: Arc::new(objects),
             selectors: Arc::default(),
         };
