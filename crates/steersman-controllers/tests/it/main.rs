@@ -7,6 +7,7 @@ mod credentials;
 mod cronjobs;
 mod daemonsets;
 mod deployments;
+mod device_conditions;
 mod device_rules;
 mod device_shares;
 mod devices;

@@ -95,7 +95,7 @@ pub(super) struct VolumeBindingArgs {
     pub(super) shape: Option<Vec<Point>>,
 }
 
-/// How long it may take; here nothing takes long, or has to be waited for.
+/// How long it may take. Devices are looked for without a limit: here that does not take long.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DynamicResourcesArgs {
@@ -161,7 +161,13 @@ pub(super) fn make(
                 false => BalancedAllocation { resources: weighted(resources) },
             })
         }
-        "DynamicResources" => Arc::new(DynamicResources::new(Arc::clone(handle))),
+        "DynamicResources" => {
+            let DynamicResourcesArgs { binding_timeout, .. } = read(name, args)?;
+            let given = binding_timeout.as_deref().and_then(steersman_cel::Duration::parse);
+            let nanos = given.and_then(|given| u64::try_from(given.nanos).ok());
+            let timeout = nanos.map_or(Duration::from_secs(600), Duration::from_nanos);
+            Arc::new(DynamicResources::new(timeout, Arc::clone(handle)))
+        }
         "ImageLocality" => Arc::new(ImageLocality),
         "DefaultBinder" => Arc::new(DefaultBinder),
         _ => return Ok(None),

@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
+use steersman::events::Recorder;
+use steersman::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -257,14 +259,17 @@ fn an_extender_binds_if_it_says_so() {
         let _entered = server.runtime.enter();
         let config = kube::Config::new(server.url.parse().unwrap());
         let client = kube::Client::try_from(config).unwrap();
+        let client = steersman::Client::new(client, "test");
         let binding = Binding {
             pod: Arc::new(pod.clone()),
             info: Arc::new(PodInfo::of(&pod)),
             node: "b".into(),
             state: CycleState::default(),
             lister: Arc::new(Objects::default()),
-            client: steersman::Client::new(client, "test"),
+            recorder: Recorder::new(client.clone(), &Metrics::default()).0,
+            client,
             storage_changes: tokio::sync::watch::channel(0).1,
+            device_changes: tokio::sync::watch::channel(0).1,
         };
         server.runtime.block_on(extenders.bind(&binding))
     };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use steersman::Client;
+use steersman::events::Recorder;
 use tokio::time::Instant;
 
 use super::cycle::{Cycle, CycleState};
@@ -194,6 +195,10 @@ pub struct Binding {
     pub client: Client,
     /// Tells of every change of claims and volumes, and of every Pod that goes.
     pub storage_changes: tokio::sync::watch::Receiver<u64>,
+    /// Tells of every change of claims for devices.
+    pub device_changes: tokio::sync::watch::Receiver<u64>,
+    /// Records Events as the scheduler of the Pod.
+    pub recorder: Recorder,
 }
 
 /// Takes part in scheduling. Every method has a default that changes nothing, so that a plug-in has

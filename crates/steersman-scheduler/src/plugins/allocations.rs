@@ -249,7 +249,8 @@ impl OnItsWay {
     }
 }
 
-fn version(claim: &ResourceClaim) -> u64 {
+/// Which of two states of a claim is the later one.
+pub(super) fn version(claim: &ResourceClaim) -> u64 {
     let version = claim.metadata.resource_version.as_deref();
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }

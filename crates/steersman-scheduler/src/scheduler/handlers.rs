@@ -75,6 +75,7 @@ async fn resource_claims(informer: &Informer<ResourceClaim>, shared: &Arc<Shared
         if let Some(claim) = item.object().filter(|_| !is_gone) {
             allocations.saw(&claim);
         }
+        shared.device_claims.send_modify(|changes| *changes += 1);
         on_change(&shared, event, Resource::ResourceClaim, Object::ResourceClaim);
     };
     informer.add_handler(handler).await

@@ -356,6 +356,8 @@ impl Worker {
             lister: Arc::clone(&self.lister),
             client: self.client.clone(),
             storage_changes: self.shared.storage.subscribe(),
+            device_changes: self.shared.device_claims.subscribe(),
+            recorder: self.recorder_of(profile),
         };
         let (worker, profile) = (Arc::clone(self), Arc::clone(profile));
         Box::pin(async move { worker.bind(Attempt { pending, began }, &profile, binding).await })

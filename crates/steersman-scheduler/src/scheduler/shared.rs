@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub(super) wake: Notify,
     /// Counts changes of claims and volumes, for who waits for one.
     pub(super) storage: watch::Sender<u64>,
+    /// Counts changes of claims for devices, for who waits until a device is ready.
+    pub(super) device_claims: watch::Sender<u64>,
     /// Pods that wait to be permitted.
     pub(super) waiting: WaitingPods,
     /// Pods for which something is done before they are bound.
@@ -42,6 +44,7 @@ impl Shared {
             state: Mutex::new(State { cache, queue, nominator }),
             wake: Notify::new(),
             storage: watch::Sender::new(0),
+            device_claims: watch::Sender::new(0),
             waiting,
             pre_binding: PreBinding::default(),
             handle,

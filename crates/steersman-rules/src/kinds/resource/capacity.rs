@@ -131,7 +131,7 @@ fn is_on_step(value: Quantity, from: Quantity, step: Quantity) -> bool {
 }
 
 /// The mistakes in what tells the share of a device from others.
-pub(super) fn check_share(share: &At<'_, '_>, errors: &mut Errors) {
+fn check_share(share: &At<'_, '_>, errors: &mut Errors) {
     let id = share.text();
     let is_known_length = matches!(id.len(), 32 | 36 | 38 | 45);
     let mut places = id.bytes().enumerate();
@@ -157,15 +157,9 @@ pub(super) fn check_share(share: &At<'_, '_>, errors: &mut Errors) {
 
 /// The mistakes in the shares that an allocation is made of, or of which something is said.
 pub(super) fn check_shares(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
-    if before["allocation"].is_null() {
-        for result in status.each("allocation.devices.results") {
-            let share = result.at("shareID");
-            if share.is_set() {
-                check_share(&share, errors);
-            }
-        }
-    }
-    for device in status.each("devices") {
+    let is_new = before["allocation"].is_null();
+    let results = status.each("allocation.devices.results").filter(|_| is_new);
+    for device in results.chain(status.each("devices")) {
         let share = device.at("shareID");
         if share.is_set() {
             check_share(&share, errors);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::capacity::check_shares;
 use super::claim_spec;
-use super::device::at_most;
+use super::device::{at_most, binding_conditions};
 use crate::kinds::kind::{Kind, Trait};
 use crate::resource::Effect;
 use crate::rules::Rules;
@@ -61,7 +61,11 @@ fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if !reserved.is_empty() && after.is_absent() {
         errors.push(reserved.forbidden("may not be specified when `allocated` is not set"));
     }
-    if !before.is_null() && after.is_set() {
+    if before.is_null() {
+        for result in after.each("devices.results") {
+            binding_conditions(&result, errors);
+        }
+    } else if after.is_set() {
         after.unchanged(before, errors);
     }
 }

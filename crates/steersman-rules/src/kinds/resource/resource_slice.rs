@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::capacity;
-use super::device::{LIST_MAX, at_most, pool_name};
+use super::device::{LIST_MAX, at_most, binding_conditions, pool_name};
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -75,6 +75,7 @@ fn check(slice: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         }
         check_attributes(&device, errors);
         capacity::check(&device, errors);
+        binding_conditions(&device, errors);
     }
 }
 
@@ -103,4 +104,68 @@ fn columns() -> Vec<Column> {
         Column::field("Pool", "spec.pool.name", ""),
         age(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::field::FieldError;
+
+    #[test]
+    fn conditions_of_devices_say_when_they_are_ready_and_that_they_never_are() {
+        let told = |ready: &Value, failed: &Value| -> Vec<String> {
+            let device = json!({"name": "a", "bindingConditions": ready,
+                                "bindingFailureConditions": failed});
+            let slice = json!({"metadata": {"name": "s"}, "spec": {
+                "driver": "d.example.com", "nodeName": "n", "devices": [device],
+                "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            }});
+            RULES.validate_create(&slice).iter().map(FieldError::message).collect()
+        };
+        let at = "spec.devices[0].binding";
+        let no_name = told(&json!(["?"]), &json!(["f"]));
+        assert!(no_name[0].starts_with(&format!("{at}Conditions[0]: Invalid value: \"?\": ")));
+        for (ready, failed, expected) in [
+            (json!([]), json!([]), vec![]),
+            (json!(["example.com/attached"]), json!(["failed"]), vec![]),
+            (
+                json!(["a", "b", "c", "d", "e"]),
+                json!(["f"]),
+                vec![format!("{at}Conditions: Too many: 5: must have at most 4 items")],
+            ),
+            (
+                json!(["a", "a"]),
+                json!(["f"]),
+                vec![format!("{at}Conditions[1]: Duplicate value: \"a\"")],
+            ),
+            (
+                json!(["a"]),
+                json!(["f", "a"]),
+                vec![format!(
+                    "{at}FailureConditions[1]: Invalid value: \"a\": bindingFailureConditions must \
+                     not overlap with bindingConditions"
+                )],
+            ),
+            (
+                json!(["a"]),
+                json!([]),
+                vec![format!(
+                    "{at}FailureConditions: Invalid value: []: bindingFailureConditions are required \
+                     to use bindingConditions"
+                )],
+            ),
+            (
+                json!([]),
+                json!(["f"]),
+                vec![format!(
+                    "{at}Conditions: Invalid value: []: bindingConditions are required to use \
+                     bindingFailureConditions"
+                )],
+            ),
+        ] {
+            assert_eq!(told(&ready, &failed), expected, "{ready:?} {failed:?}");
+        }
+    }
 }

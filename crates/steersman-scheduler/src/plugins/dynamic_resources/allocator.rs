@@ -456,13 +456,10 @@ impl<'c> Search<'_, 'c> {
         let candidate = &self.candidates[place];
         let asks_devices = candidate.slice.spec.per_device_node_selection == Some(true);
         let class: &DeviceClass = &request.class;
-        let selected = candidate.device.binding_conditions.is_none()
-            && self.select(candidate, class.spec.selectors.as_deref(), || {
-                format!("class {}", class.metadata.name.as_deref().unwrap_or_default())
-            })?
-            && self.select(candidate, Some(request.selectors), || {
-                format!("claim {}", ObjectKey::of(claim))
-            })?
+        let by_class = || format!("class {}", class.metadata.name.as_deref().unwrap_or_default());
+        let by_claim = || format!("claim {}", ObjectKey::of(claim));
+        let selected = self.select(candidate, class.spec.selectors.as_deref(), by_class)?
+            && self.select(candidate, Some(request.selectors), by_claim)?
             && (!asks_devices || is_for(candidate.device, self.node));
         self.selected.insert(key, selected);
         Ok(selected)

@@ -1,5 +1,7 @@
 //! Writes into claims what was allocated for them, and who may use them.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::resource::v1::{
     AllocationResult, ResourceClaim, ResourceClaimConsumerReference,
 };
@@ -102,8 +104,8 @@ async fn write(
 }
 
 /// Takes a Pod from who may use a claim.
-pub(super) async fn unreserve(client: Client, claim: ResourceClaim, pod: std::sync::Arc<str>) {
-    let key = ObjectKey::of(&claim);
+pub(super) async fn unreserve(client: Client, claim: Arc<ResourceClaim>, pod: Arc<str>) {
+    let key = ObjectKey::of(&*claim);
     let patch = json!({
         "metadata": {"uid": claim.metadata.uid},
         "status": {"reservedFor": [{"$patch": "delete", "uid": *pod}]},

@@ -3,12 +3,14 @@
 //! A Pod waits until its [claims] are there. On each node devices are looked for ([`allocator`]), for
 //! all of its claims that have none yet; those that have been given devices say themselves which nodes
 //! reach them. What is found for the node that is chosen is taken at once, so that no other Pod gets
-//! it ([allocations](super::allocations)), and [written](bind) before the Pod is bound.
+//! it ([allocations](super::allocations)), and [written](bind) before the Pod is bound. Then it is
+//! [waited](conditions) for devices that have to be attached first.
 
 mod allocator;
 mod bind;
 mod capacity;
 mod claims;
+mod conditions;
 mod constraint;
 mod counters;
 mod pools;
@@ -20,18 +22,22 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use steersman::events::NewEvent;
 use steersman::placement::matches;
-use steersman::{Client, ObjectKey};
+use steersman::{Client, ObjectKey, clock};
+use tokio::time::timeout;
 
 use self::allocator::{Allocator, Problem};
 use self::claims::{claims_of, is_free_but_for, is_full_for, is_reserved_for};
 use self::pools::Slices;
 use self::selectors::Selectors;
-use super::allocations::{allocation, uid};
+use super::allocations::{allocation, uid, version};
 use super::handle::Handle;
 use super::normalize::by_largest;
 use super::pod::is_of;
@@ -42,9 +48,13 @@ use crate::framework::{
 
 /// So many alternatives a request can have, and the first of them is worth as much.
 const ALTERNATIVES_MAX: i64 = 8;
+/// After which time it is looked again whether devices are ready, if nobody says so.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Looks after claims for devices.
 pub(crate) struct DynamicResources {
+    /// How long it may take until devices are ready.
+    timeout: Duration,
     handle: Arc<Handle>,
     selectors: Arc<Selectors>,
 }
@@ -65,17 +75,24 @@ struct Known {
 struct Findings {
     /// For those claims that have no devices, by node.
     by_node: HashMap<String, Vec<AllocationResult>>,
-    /// Claims whose devices some node does not reach.
+    /// Claims whose devices some node does not reach, or that are not ready in time.
     unavailable: BTreeSet<usize>,
     /// What has been taken for the node that was chosen, by claim.
     taken: HashMap<usize, AllocationResult>,
     /// Claims as they were when they had been written.
-    written: Vec<ResourceClaim>,
+    written: HashMap<usize, Arc<ResourceClaim>>,
 }
 
 impl Known {
     fn findings(&self) -> MutexGuard<'_, Findings> {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The claims as they were read, or written since.
+    fn current(&self) -> Vec<Arc<ResourceClaim>> {
+        let written = &self.findings().written;
+        let numbered = self.claims.iter().enumerate();
+        numbered.map(|(place, claim)| Arc::clone(written.get(&place).unwrap_or(claim))).collect()
     }
 
     fn unallocated(&self) -> impl Iterator<Item = (usize, &Arc<ResourceClaim>)> {
@@ -84,8 +101,9 @@ impl Known {
 }
 
 impl DynamicResources {
-    pub(crate) fn new(handle: Arc<Handle>) -> Self {
-        Self { handle, selectors: Arc::default() }
+    /// It may take this long until devices are ready.
+    pub(crate) fn new(timeout: Duration, handle: Arc<Handle>) -> Self {
+        Self { timeout, handle, selectors: Arc::default() }
     }
 
     /// The claims of a Pod, or why it has to wait for them.
@@ -146,9 +164,72 @@ impl DynamicResources {
             let written = bind::bind(&binding.client, claim, taken.as_ref(), &binding.info);
             let written = written.await?;
             self.handle.allocations.written(&written);
-            known.findings().written.push(written);
+            known.findings().written.insert(place, Arc::new(written));
         }
         Ok(())
+    }
+
+    /// Waits until the devices of a Pod are ready for its node.
+    async fn wait(&self, binding: &Binding, known: &Known) -> Result<(), String> {
+        let claims = known.current();
+        if !claims.iter().any(|claim| conditions::has_any(claim)) {
+            return Ok(());
+        }
+        let note = format!("waiting for binding conditions for device on node {}", binding.node);
+        let event = NewEvent::normal("BindingConditionsPending").action("Scheduling").note(note);
+        binding.recorder.event(&*binding.pod, event);
+        let mut changes = binding.device_changes.clone();
+        let ready = async {
+            loop {
+                changes.borrow_and_update();
+                if self.are_ready(binding, &claims)? {
+                    return Ok(());
+                }
+                if let Ok(Err(_)) = timeout(LOOK, changes.changed()).await {
+                    return Err("the scheduler stops".to_owned());
+                }
+            }
+        };
+        timeout(self.timeout, ready)
+            .await
+            .unwrap_or_else(|_| Err("device binding timeout: context deadline exceeded".to_owned()))
+    }
+
+    /// Whether the devices of all claims are ready; otherwise why it is not waited for them any longer.
+    fn are_ready(&self, binding: &Binding, claims: &[Arc<ResourceClaim>]) -> Result<bool, String> {
+        let pod = binding.lister.pod(&binding.info.key);
+        if pod.and_then(|pod| pod.metadata.uid.clone()).as_deref() != Some(&*binding.info.uid) {
+            return Err(format!("pod {:?} not found", binding.info.key.name.to_string()));
+        }
+        for claim in claims {
+            let key = ObjectKey::of(&**claim);
+            let seen = binding
+                .lister
+                .resource_claim(&key)
+                .ok_or_else(|| format!("could not find ResourceClaim {:?}", key.to_string()))?;
+            let is_behind = version(&seen) < version(claim);
+            let latest = if is_behind { claim } else { &seen };
+            if !conditions::are_met(latest)? {
+                return match conditions::is_late(latest, self.timeout, &clock::now_time()) {
+                    true => Err(format!("device binding timeout: claim={}", key.name)),
+                    false => Ok(false),
+                };
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a claim is no good on a node: it has devices that the node does not reach, or that are
+    /// not ready and will not be.
+    fn is_unavailable(&self, claim: &ResourceClaim, node: &Node, now: &Time) -> bool {
+        if allocation(claim).is_none() {
+            return false;
+        }
+        !is_reached(claim, node)
+            || match conditions::are_met(claim) {
+                Ok(is_ready) => !is_ready && conditions::is_late(claim, self.timeout, now),
+                Err(_) => true,
+            }
     }
 }
 
@@ -233,9 +314,10 @@ impl Plugin for DynamicResources {
 
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         let Some(Claims(Some(known))) = cycle.state.get() else { return Ok(()) };
-        let numbered = known.claims.iter().enumerate();
-        let unreached = numbered.filter(|(_, claim)| !is_reached(claim, &node.node));
-        let unreached: Vec<usize> = unreached.map(|(place, _)| place).collect();
+        let (numbered, now) = (known.claims.iter().enumerate(), clock::now_time());
+        let unavailable =
+            numbered.filter(|(_, claim)| self.is_unavailable(claim, &node.node, &now));
+        let unavailable: Vec<usize> = unavailable.map(|(place, _)| place).collect();
         let mut found = None;
         if let Some(allocator) = &known.allocator {
             let claims: Vec<&ResourceClaim> = known.unallocated().map(|(_, it)| &**it).collect();
@@ -247,8 +329,8 @@ impl Plugin for DynamicResources {
             };
         }
         let mut findings = known.findings();
-        if !unreached.is_empty() {
-            findings.unavailable.extend(unreached);
+        if !unavailable.is_empty() {
+            findings.unavailable.extend(unavailable);
             return Err(Refusal::unresolvable("resourceclaim not available on the node"));
         }
         if let Some(found) = found {
@@ -330,8 +412,8 @@ impl Plugin for DynamicResources {
             self.handle.allocations.end(&known.claims[*place]);
         }
         let already = known.claims.iter().filter(|claim| is_reserved_for(claim, &pod.uid));
-        let reserved = already.map(|claim| ResourceClaim::clone(claim));
-        let reserved: Vec<_> = reserved.chain(std::mem::take(&mut findings.written)).collect();
+        let written = std::mem::take(&mut findings.written).into_values();
+        let reserved: Vec<_> = already.cloned().chain(written).collect();
         if let Some(client) = self.handle.client() {
             for claim in reserved {
                 drop(tokio::spawn(bind::unreserve(client.clone(), claim, Arc::clone(&pod.uid))));
@@ -342,6 +424,9 @@ impl Plugin for DynamicResources {
     fn pre_bind<'a>(&'a self, binding: &'a Binding) -> Option<BoxFuture<'a, Result<(), Refusal>>> {
         let Claims(known) = binding.state.get()?;
         let known = known.as_ref()?;
-        Some(Box::pin(async move { self.write(binding, known).await.map_err(Refusal::error) }))
+        Some(Box::pin(async move {
+            self.write(binding, known).await.map_err(Refusal::error)?;
+            self.wait(binding, known).await.map_err(Refusal::error)
+        }))
     }
 }

@@ -41,9 +41,10 @@ impl Found<'_> {
                 admin_access: request.is_admin.then_some(true),
                 tolerations: (!request.tolerations.is_empty())
                     .then(|| request.tolerations.to_vec()),
+                binding_conditions: candidate.device.binding_conditions.clone(),
+                binding_failure_conditions: candidate.device.binding_failure_conditions.clone(),
                 share_id: taken.share.as_ref().map(|_| share_id()),
                 consumed_capacity: taken.share.as_ref().and_then(Consumed::written),
-                ..DeviceRequestAllocationResult::default()
             }
         });
         let results: Vec<_> = results.collect();

@@ -1,8 +1,10 @@
 //! Tables of claims and devices, and what becomes of Pods that have them.
 
+mod binding;
 mod sharing;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim, ResourceSlice};
@@ -406,7 +408,7 @@ fn a_node_with_an_earlier_alternative_is_better() {
 #[test]
 fn a_pod_waits_for_its_claims_and_hears_of_them() {
     let handle = Arc::new(Handle::default());
-    let plugin = DynamicResources::new(Arc::clone(&handle));
+    let plugin = DynamicResources::new(Duration::from_secs(600), Arc::clone(&handle));
     let wanted = one(&exactly("r", &json!({"deviceClassName": "small"})));
     let known = claim("c", &wanted);
     let objects = Objects { resource_claims: vec![Arc::clone(&known)], ..Objects::default() };
