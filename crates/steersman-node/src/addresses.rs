@@ -16,7 +16,7 @@ use steersman_scheduler::framework::{PodRequests, Resources};
 use crate::eviction::is_critical;
 use crate::families::{IpFamilies, fourth};
 use crate::rejection::Rejection;
-use crate::standing::{Standing, Standings};
+use crate::standing::{Standing, Standings, without_devices};
 use crate::static_pods::is_static;
 
 /// Where the blocks of Pod addresses begin.
@@ -119,7 +119,7 @@ pub(crate) struct Room<'a> {
 
 impl Held {
     fn of(pod: &Pod, address: Option<Ipv4Addr>) -> Self {
-        let PodRequests { asked, ports, .. } = PodRequests::of(pod);
+        let PodRequests { asked, ports, .. } = PodRequests::of(&without_devices(pod));
         let generation = pod.metadata.generation;
         Self { address, ports, asked, generation, is_static: is_static(pod) }
     }

@@ -1,5 +1,6 @@
 //! What Nodes say of themselves that decides which Pods their machines take.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -113,6 +114,28 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// A Pod without the resources that its containers get as devices: a claim has those for it, and the
+/// node need not.
+pub(crate) fn without_devices(pod: &Pod) -> Cow<'_, Pod> {
+    let status = pod.status.as_ref();
+    let told = status.and_then(|status| status.extended_resource_claim_status.as_ref());
+    let Some(told) = told else { return Cow::Borrowed(pod) };
+    let mut without = pod.clone();
+    let spec = without.spec.get_or_insert_default();
+    for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
+        let requests = container.resources.as_mut().and_then(|it| it.requests.as_mut());
+        let name = &container.name;
+        let is_device = |resource: &String| {
+            let mut mappings = told.request_mappings.iter();
+            mappings.any(|it| it.container_name == *name && it.resource_name == *resource)
+        };
+        if let Some(requests) = requests {
+            requests.retain(|resource, _| !is_device(resource));
+        }
+    }
+    Cow::Owned(without)
 }
 
 /// Whether a resource is none of those that Kubernetes itself knows.

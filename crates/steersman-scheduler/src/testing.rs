@@ -292,6 +292,10 @@ impl Lister for Objects {
         named(&self.device_classes, &ObjectKey::named(name))
     }
 
+    fn device_classes(&self) -> Vec<Arc<DeviceClass>> {
+        self.device_classes.clone()
+    }
+
     fn resource_slices(&self) -> Vec<Arc<ResourceSlice>> {
         self.resource_slices.clone()
     }

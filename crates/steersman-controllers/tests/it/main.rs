@@ -8,6 +8,7 @@ mod cronjobs;
 mod daemonsets;
 mod deployments;
 mod device_conditions;
+mod device_resources;
 mod device_rules;
 mod device_shares;
 mod devices;

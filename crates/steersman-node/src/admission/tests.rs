@@ -2,12 +2,14 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
+use steersman_scheduler::framework::PodRequests;
 
 use super::pods::check;
 use super::{Standing, sysctls};
 use crate::families::IpFamilies;
 use crate::registration::Machine;
 use crate::rejection::Rejection;
+use crate::standing::without_devices;
 
 fn machine() -> Machine {
     let capacity = [("cpu", "2"), ("memory", "1Gi"), ("pods", "110")];
@@ -122,6 +124,28 @@ fn a_machine_that_lies_gives_no_more_than_it_has() {
     assert_eq!(standing.limits.check(&asked("2"), &nothing), Ok(()));
     let (reason, _) = said(standing.limits.check(&asked("3"), &nothing));
     assert_eq!(reason, "OutOfcpu");
+}
+
+#[test]
+fn what_containers_get_as_devices_their_node_need_not_have() {
+    let machine = machine();
+    let node = machine.node(&steersman::clock::now_time());
+    let standing = Standing::of(&node, machine.real_amounts());
+    let gpu = "deviceclass.resource.kubernetes.io/gpu";
+    let resources = json!({"requests": {"cpu": "1", gpu: "1"}});
+    let containers = json!([{"name": "c", "resources": resources}]);
+    let mapping = json!({"containerName": "c", "resourceName": gpu, "requestName": "r"});
+    let told = json!({"resourceClaimName": "x", "requestMappings": [mapping]});
+    let asked = |status: Value| {
+        let pod = json!({"metadata": {}, "spec": {"containers": containers}, "status": status});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        PodRequests::of(&without_devices(&pod)).asked
+    };
+    let nothing = Default::default();
+    let with = asked(json!({"extendedResourceClaimStatus": told}));
+    assert_eq!((with.get("cpu"), standing.limits.check(&with, &nothing)), (1000, Ok(())));
+    let (reason, _) = said(standing.limits.check(&asked(json!({})), &nothing));
+    assert_eq!(reason, format!("OutOf{gpu}"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub(super) fn make(
         }
         "NodePorts" => Arc::new(NodePorts),
         "NodeResourcesFit" => {
-            let mut fit = fit(read(name, args)?)?;
+            let mut fit = Fit { handle: Arc::clone(handle), ..fit(read(name, args)?)? };
             fit.ignored.extend_from_slice(ignored);
             Arc::new(fit)
         }

@@ -4,7 +4,7 @@ use std::ops::BitOr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
 use super::pod_info::PodInfo;
@@ -170,6 +170,8 @@ pub enum Object {
     CsiNode(Before<CSINode>),
     /// A claim for devices.
     ResourceClaim(Before<ResourceClaim>),
+    /// A class of devices.
+    DeviceClass(Before<DeviceClass>),
     /// Of other kinds it does not matter which.
     Other,
 }

@@ -47,6 +47,8 @@ pub trait Lister: Send + Sync {
     fn resource_claims(&self) -> Vec<Arc<ResourceClaim>>;
     /// A class of devices.
     fn device_class(&self, name: &str) -> Option<Arc<DeviceClass>>;
+    /// All classes of devices.
+    fn device_classes(&self) -> Vec<Arc<DeviceClass>>;
     /// All devices that drivers offer.
     fn resource_slices(&self) -> Vec<Arc<ResourceSlice>>;
     /// A ReplicaSet.

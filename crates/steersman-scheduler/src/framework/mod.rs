@@ -4,6 +4,7 @@
 //! a [`Snapshot`] of the nodes, other objects, and room for what it remembers meanwhile. A [`Profile`]
 //! is the plug-ins for the Pods of one scheduler name, and runs them.
 
+mod class_resources;
 mod cycle;
 mod events;
 mod features;
@@ -25,6 +26,7 @@ mod snapshot;
 mod topology;
 mod verdicts;
 
+pub(crate) use class_resources::{ClassResources, IMPLICIT};
 pub use cycle::{Cycle, CycleState};
 pub use events::{Action, Before, ClusterEvent, Hint, Interest, Object, Resource};
 pub use features::{declares, may_restart_all, needed_features};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::class_resources::ClassResources;
 use super::cycle::{Compared, Cycle};
 use super::fit_error::FitError;
 use super::node_info::NodeInfo;
@@ -153,6 +154,10 @@ impl Profile {
         let mut restricting = BTreeSet::new();
         let mut refused = None;
         cycle.skipped_filters = 0;
+        let classes = ClassResources::of(&cycle.info.requests.asked, &**cycle.lister);
+        if !classes.is_empty() {
+            cycle.state.insert(classes);
+        }
         for (place, Enabled { plugin, .. }) in self.placed(Points::PRE_FILTER) {
             match plugin.pre_filter(cycle) {
                 Ok(PreFilter::All) => {}

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{NodeAffinity, Toleration};
 
+use super::class_resources::ClassResources;
 use super::cycle::Cycle;
 use super::plugin::Candidate;
 use super::refusal::{Code, Refusal};
@@ -41,6 +42,7 @@ struct Wish {
     skipped_filters: u64,
     priority: i32,
     requests: PodRequests,
+    class_resources: Option<ClassResources>,
     node_name: Option<String>,
     node_selector: Option<BTreeMap<String, String>>,
     node_affinity: Option<NodeAffinity>,
@@ -55,6 +57,7 @@ impl Wish {
             skipped_filters: cycle.skipped_filters,
             priority: cycle.info.priority,
             requests: cycle.info.requests.clone(),
+            class_resources: cycle.state.get().cloned(),
             node_name: spec.node_name.clone(),
             node_selector: spec.node_selector.clone(),
             node_affinity: node_affinity(cycle).cloned(),
@@ -67,6 +70,7 @@ impl Wish {
         self.skipped_filters == cycle.skipped_filters
             && self.priority == cycle.info.priority
             && self.requests == cycle.info.requests
+            && self.class_resources.as_ref() == cycle.state.get()
             && self.profile == *cycle.profile.name()
             && self.node_name == spec.node_name
             && self.node_selector == spec.node_selector

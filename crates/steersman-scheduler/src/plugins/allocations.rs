@@ -195,6 +195,14 @@ impl Allocations {
         self.lock().on_their_way.insert(uid(claim).to_owned(), on_its_way);
     }
 
+    /// A claim that was only in memory is there: what was taken for it is on its way into that one.
+    pub(super) fn becomes(&self, in_memory: &ResourceClaim, created: &ResourceClaim) {
+        let all = &mut self.lock().on_their_way;
+        if let Some(on_its_way) = all.remove(uid(in_memory)) {
+            all.insert(uid(created).to_owned(), on_its_way);
+        }
+    }
+
     /// It is written, and will be seen in this version of the claim.
     pub(super) fn written(&self, claim: &ResourceClaim) {
         if let Some(on_its_way) = self.lock().on_their_way.get_mut(uid(claim)) {

@@ -37,7 +37,7 @@ pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles
         of(&informers.csi_nodes, shared, Resource::CsiNode, Object::CsiNode).await,
         of(&informers.attachments, shared, Resource::VolumeAttachment, |_| Object::Other).await,
         resource_claims(&informers.resource_claims, shared).await,
-        of(&informers.device_classes, shared, Resource::DeviceClass, |_| Object::Other).await,
+        of(&informers.device_classes, shared, Resource::DeviceClass, Object::DeviceClass).await,
         of(&informers.resource_slices, shared, Resource::ResourceSlice, |_| Object::Other).await,
     ];
     for registration in registrations {

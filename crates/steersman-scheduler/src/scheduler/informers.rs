@@ -139,6 +139,10 @@ impl Lister for Informers {
         self.device_classes.cache().get(&ObjectKey::named(name))
     }
 
+    fn device_classes(&self) -> Vec<Arc<DeviceClass>> {
+        self.device_classes.cache().list()
+    }
+
     fn resource_slices(&self) -> Vec<Arc<ResourceSlice>> {
         self.resource_slices.cache().list()
     }

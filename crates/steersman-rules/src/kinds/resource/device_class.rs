@@ -2,7 +2,7 @@
 
 use super::device::{configuration, selectors};
 use crate::kinds::kind::{Kind, Trait};
-use crate::rules::Rules;
+use crate::rules::{Rules, is_extended};
 use crate::table::age;
 
 /// What is said of `DeviceClass`.
@@ -20,6 +20,10 @@ const RULES: Rules = Rules {
         let spec = class.at("spec");
         selectors(&spec, &old["spec"]["selectors"], errors);
         spec.each("config").for_each(|config| configuration(&config, errors));
+        let resource = spec.at("extendedResourceName");
+        if resource.is_set() && !is_extended(resource.text()) {
+            errors.push(resource.invalid("must be a valid extended resource name"));
+        }
     },
     ..Rules::NONE
 };
@@ -68,6 +72,27 @@ mod tests {
             ),
         ] {
             assert_eq!(told(&RULES.validate_create(&class(&expression))), expected);
+        }
+    }
+
+    #[test]
+    fn a_class_stands_for_a_resource_that_is_nobody_elses() {
+        for (name, is_one) in [
+            ("example.com/gpu", true),
+            ("gpu", false),
+            ("", false),
+            ("kubernetes.io/gpu", false),
+            ("deviceclass.resource.kubernetes.io/gpu", false),
+            ("requests.example.com/gpu", false),
+            ("example.com/?", false),
+        ] {
+            let class = json!({"metadata": {"name": "c"}, "spec": {"extendedResourceName": name}});
+            let why = format!(
+                "spec.extendedResourceName: Invalid value: {name:?}: must be a valid extended \
+                 resource name"
+            );
+            let expected = if is_one { vec![] } else { vec![why] };
+            assert_eq!(told(&RULES.validate_create(&class)), expected);
         }
     }
 

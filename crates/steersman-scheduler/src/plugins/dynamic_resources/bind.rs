@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{ContainerExtendedResourceRequest, Pod};
 use k8s_openapi::api::resource::v1::{
     AllocationResult, ResourceClaim, ResourceClaimConsumerReference,
 };
-use kube::api::Patch;
+use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::{Client, ObjectKey, clock};
 
@@ -127,5 +128,51 @@ pub(super) async fn deallocate(client: Client, mut claim: ResourceClaim) {
         && !error.is_conflict()
     {
         tracing::warn!(claim = %ObjectKey::of(&claim), %error, "cannot deallocate a claim");
+    }
+}
+
+/// Says in the status of a Pod by which claim its containers get extended resources.
+pub(super) async fn tell(
+    client: &Client,
+    pod: &PodInfo,
+    claim: &ResourceClaim,
+    mappings: &[ContainerExtendedResourceRequest],
+) -> Result<(), String> {
+    let told = json!({"resourceClaimName": claim.metadata.name, "requestMappings": mappings});
+    let patch = Patch::Merge(json!({"status": {"extendedResourceClaimStatus": told}}));
+    let patched = client.patch_status::<Pod, _>(&pod.key, &patch).await;
+    patched
+        .map(drop)
+        .map_err(|error| format!("update pod {} ExtendedResourceClaimStatus: {error}", pod.key))
+}
+
+/// Deletes a claim that the scheduler has made for a Pod, whatever it has been given.
+pub(super) async fn delete(client: Client, claim: Arc<ResourceClaim>) {
+    let key = ObjectKey::of(&*claim);
+    let deleted = async {
+        let mut latest = ResourceClaim::clone(&claim);
+        for attempt in 1..=ATTEMPTS {
+            let finalizers = latest.metadata.finalizers.get_or_insert_default();
+            if !finalizers.iter().any(|it| it == FINALIZER) {
+                break;
+            }
+            finalizers.retain(|it| it != FINALIZER);
+            match client.update(&latest).await {
+                Err(error) if error.is_conflict() && attempt < ATTEMPTS => {}
+                updated => {
+                    updated?;
+                    break;
+                }
+            }
+            let Some(read) = client.get::<ResourceClaim>(&key).await? else { break };
+            latest = read;
+        }
+        client.delete::<ResourceClaim>(&key, &DeleteParams::default()).await.map(drop)
+    };
+    let deleted: steersman::Result<()> = deleted.await;
+    if let Err(error) = deleted
+        && !error.is_not_found()
+    {
+        tracing::warn!(claim = %key, %error, "cannot delete a claim for extended resources");
     }
 }

@@ -1,10 +1,10 @@
 //! A Pod gets the devices that its claims ask for.
 //!
-//! A Pod waits until its [claims] are there. On each node devices are looked for ([`allocator`]), for
+//! A Pod waits until its [claims] are there; that for [extended] resources is the scheduler's own. On each node devices are looked for ([`allocator`]), for
 //! all of its claims that have none yet; those that have been given devices say themselves which nodes
 //! reach them. What is found for the node that is chosen is taken at once, so that no other Pod gets
 //! it ([allocations](super::allocations)), and [written](bind) before the Pod is bound. Then it is
-//! [waited](conditions) for devices that have to be attached first.
+//! [waited](waiting) for devices that have to be attached first.
 
 mod allocator;
 mod bind;
@@ -13,43 +13,46 @@ mod claims;
 mod conditions;
 mod constraint;
 mod counters;
+mod extended;
+mod known;
 mod pools;
 mod request;
 mod result;
 mod selectors;
 #[cfg(test)]
 mod tests;
+mod uuid;
+mod waiting;
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaim};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use steersman::events::NewEvent;
 use steersman::placement::matches;
-use steersman::{Client, ObjectKey, clock};
-use tokio::time::timeout;
+use steersman::{ObjectKey, clock};
 
 use self::allocator::{Allocator, Problem};
 use self::claims::{claims_of, is_free_but_for, is_full_for, is_reserved_for};
+use self::extended::OnNode;
+use self::known::{Claims, Found, Known};
 use self::pools::Slices;
 use self::selectors::Selectors;
-use super::allocations::{allocation, uid, version};
+use super::allocations::{allocation, uid};
 use super::handle::Handle;
 use super::normalize::by_largest;
 use super::pod::is_of;
 use crate::framework::{
-    Action, Before, Binding, ClusterEvent, Cycle, CycleState, Hint, Interest, Lister, NodeInfo,
-    NodeRefusals, Object, Plugin, PodInfo, Points, PostFilter, PreFilter, Refusal, Resource,
+    Action, Before, Binding, ClassResources, ClusterEvent, Cycle, CycleState, Hint, Interest,
+    Lister, NodeInfo, NodeRefusals, Object, Plugin, PodInfo, Points, PostFilter, PreFilter,
+    Refusal, Resource,
 };
 
 /// So many alternatives a request can have, and the first of them is worth as much.
 const ALTERNATIVES_MAX: i64 = 8;
-/// After which time it is looked again whether devices are ready, if nobody says so.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// Looks after claims for devices.
 pub(crate) struct DynamicResources {
@@ -57,47 +60,6 @@ pub(crate) struct DynamicResources {
     timeout: Duration,
     handle: Arc<Handle>,
     selectors: Arc<Selectors>,
-}
-
-/// What is known of a Pod's claims; nothing if it has none.
-#[derive(Clone, Default)]
-struct Claims(Option<Arc<Known>>);
-
-/// What is known of a Pod's claims in one attempt. What is tried out shares it.
-struct Known {
-    claims: Vec<Arc<ResourceClaim>>,
-    /// Finds devices, if a claim has none yet.
-    allocator: Option<Allocator>,
-    findings: Mutex<Findings>,
-}
-
-#[derive(Default)]
-struct Findings {
-    /// For those claims that have no devices, by node.
-    by_node: HashMap<String, Vec<AllocationResult>>,
-    /// Claims whose devices some node does not reach, or that are not ready in time.
-    unavailable: BTreeSet<usize>,
-    /// What has been taken for the node that was chosen, by claim.
-    taken: HashMap<usize, AllocationResult>,
-    /// Claims as they were when they had been written.
-    written: HashMap<usize, Arc<ResourceClaim>>,
-}
-
-impl Known {
-    fn findings(&self) -> MutexGuard<'_, Findings> {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The claims as they were read, or written since.
-    fn current(&self) -> Vec<Arc<ResourceClaim>> {
-        let written = &self.findings().written;
-        let numbered = self.claims.iter().enumerate();
-        numbered.map(|(place, claim)| Arc::clone(written.get(&place).unwrap_or(claim))).collect()
-    }
-
-    fn unallocated(&self) -> impl Iterator<Item = (usize, &Arc<ResourceClaim>)> {
-        self.claims.iter().enumerate().filter(|(_, claim)| allocation(claim).is_none())
-    }
 }
 
 impl DynamicResources {
@@ -117,7 +79,14 @@ impl DynamicResources {
 
     /// Whether a change of a claim may help a Pod.
     fn helps(&self, pod: &Pod, change: &Before<ResourceClaim>) -> bool {
-        let Some(new) = &change.new else { return false };
+        let Some(new) = &change.new else {
+            let pod = pod.metadata.uid.as_deref().unwrap_or_default();
+            let is_over = |old: &Arc<ResourceClaim>| extended::is_special_of(old, pod);
+            return change
+                .old
+                .as_ref()
+                .is_some_and(|old| allocation(old).is_some() || is_over(old));
+        };
         let Ok(claims) = self.wait_for(pod) else { return false };
         let old = change.old.as_deref();
         if old.is_some_and(|old| allocation(old).is_some()) && allocation(new).is_none() {
@@ -128,7 +97,12 @@ impl DynamicResources {
     }
 
     /// What is known of claims before nodes are looked at.
-    fn known(&self, cycle: &Cycle<'_>, claims: Vec<Arc<ResourceClaim>>) -> Result<Known, Refusal> {
+    fn known(
+        &self,
+        cycle: &Cycle<'_>,
+        mut claims: Vec<Arc<ResourceClaim>>,
+        classes: ClassResources,
+    ) -> Result<Known, Refusal> {
         let mut needs_devices = false;
         for claim in &claims {
             if allocation(claim).is_some() {
@@ -145,13 +119,18 @@ impl DynamicResources {
             }
             check_classes(claim, &**cycle.lister)?;
         }
+        let special = (!classes.is_empty()).then(|| {
+            claims.push(Arc::new(extended::claim_of(cycle.pod, &**cycle.lister)));
+            claims.len() - 1
+        });
+        needs_devices |= special.is_some();
         let allocator = needs_devices.then(|| Allocator {
             slices: Slices::new(cycle.lister.resource_slices()),
             taken: self.handle.allocations.devices(|| cycle.lister.resource_claims()),
             lister: Arc::clone(cycle.lister),
             selectors: Arc::clone(&self.selectors),
         });
-        Ok(Known { claims, allocator, findings: Mutex::default() })
+        Ok(Known { claims, special, classes, allocator, findings: Mutex::default() })
     }
 
     /// Writes what was taken into the claims of a Pod.
@@ -161,62 +140,58 @@ impl DynamicResources {
                 continue;
             }
             let taken = known.findings().taken.get(&place).cloned();
+            let special = match known.special == Some(place) {
+                true if taken.is_none() => continue, // its node has all of it
+                true => Some(self.create(binding, known, place).await?),
+                false => None,
+            };
+            let claim = special.as_ref().map_or(claim, |(created, _)| created);
             let written = bind::bind(&binding.client, claim, taken.as_ref(), &binding.info);
             let written = written.await?;
             self.handle.allocations.written(&written);
             known.findings().written.insert(place, Arc::new(written));
+            if let Some((created, on_node)) = &special {
+                bind::tell(&binding.client, &binding.info, created, &on_node.mappings).await?;
+            }
         }
         Ok(())
     }
 
-    /// Waits until the devices of a Pod are ready for its node.
-    async fn wait(&self, binding: &Binding, known: &Known) -> Result<(), String> {
-        let claims = known.current();
-        if !claims.iter().any(|claim| conditions::has_any(claim)) {
-            return Ok(());
-        }
-        let note = format!("waiting for binding conditions for device on node {}", binding.node);
-        let event = NewEvent::normal("BindingConditionsPending").action("Scheduling").note(note);
-        binding.recorder.event(&*binding.pod, event);
-        let mut changes = binding.device_changes.clone();
-        let ready = async {
-            loop {
-                changes.borrow_and_update();
-                if self.are_ready(binding, &claims)? {
-                    return Ok(());
-                }
-                if let Ok(Err(_)) = timeout(LOOK, changes.changed()).await {
-                    return Err("the scheduler stops".to_owned());
-                }
-            }
-        };
-        timeout(self.timeout, ready)
-            .await
-            .unwrap_or_else(|_| Err("device binding timeout: context deadline exceeded".to_owned()))
+    /// Creates the claim for extended resources as it has to be for the node of a Pod.
+    async fn create(
+        &self,
+        binding: &Binding,
+        known: &Known,
+        place: usize,
+    ) -> Result<(Arc<ResourceClaim>, OnNode), String> {
+        let chosen = known.findings().special.clone();
+        let chosen = chosen.ok_or_else(|| {
+            format!("extended resource claim not found for node {}", binding.node)
+        })?;
+        let created = binding.client.create(&extended::to_create(&chosen.claim)).await;
+        let created = created.map_err(|error| {
+            let namespace = binding.info.namespace();
+            format!("create claim for extended resources {namespace}/: {error}")
+        })?;
+        self.handle.allocations.becomes(&chosen.claim, &created);
+        let created = Arc::new(created);
+        known.findings().written.insert(place, Arc::clone(&created));
+        Ok((created, chosen))
     }
 
-    /// Whether the devices of all claims are ready; otherwise why it is not waited for them any longer.
-    fn are_ready(&self, binding: &Binding, claims: &[Arc<ResourceClaim>]) -> Result<bool, String> {
-        let pod = binding.lister.pod(&binding.info.key);
-        if pod.and_then(|pod| pod.metadata.uid.clone()).as_deref() != Some(&*binding.info.uid) {
-            return Err(format!("pod {:?} not found", binding.info.key.name.to_string()));
-        }
-        for claim in claims {
-            let key = ObjectKey::of(&**claim);
-            let seen = binding
-                .lister
-                .resource_claim(&key)
-                .ok_or_else(|| format!("could not find ResourceClaim {:?}", key.to_string()))?;
-            let is_behind = version(&seen) < version(claim);
-            let latest = if is_behind { claim } else { &seen };
-            if !conditions::are_met(latest)? {
-                return match conditions::is_late(latest, self.timeout, &clock::now_time()) {
-                    true => Err(format!("device binding timeout: claim={}", key.name)),
-                    false => Ok(false),
-                };
-            }
-        }
-        Ok(true)
+    /// Finds devices on a node for the claims of a Pod that have none; nothing if all have.
+    fn find(known: &Known, node: &Node, special: Option<OnNode>) -> Result<Option<Found>, Refusal> {
+        let Some(allocator) = &known.allocator else { return Ok(None) };
+        let mine = known.unallocated().map(|(place, claim)| (place, &**claim));
+        let own = known.special.zip(special.as_ref().map(|special| &special.claim));
+        let (places, claims): (Vec<usize>, Vec<&ResourceClaim>) = mine.chain(own).unzip();
+        let results = match allocator.allocate(node, &claims) {
+            Ok(Some(results)) => results,
+            Ok(None) => return Err(Refusal::unresolvable("cannot allocate all claims")),
+            Err(Problem::OnNode(why)) => return Err(Refusal::unresolvable(why)),
+            Err(Problem::Everywhere(why)) => return Err(Refusal::error(why)),
+        };
+        Ok(Some(Found { results: places.into_iter().zip(results).collect(), special }))
     }
 
     /// Whether a claim is no good on a node: it has devices that the node does not reach, or that are
@@ -277,6 +252,7 @@ impl Plugin for DynamicResources {
                 Interest::new(Resource::Node, Action::NODE_ALLOCATABLE),
                 Interest::new(Resource::ResourceClaim, Action::ADD),
                 Interest::new(Resource::ResourceClaim, Action::UPDATE),
+                Interest::new(Resource::ResourceClaim, Action::DELETE),
                 Interest::new(Resource::UnscheduledPod, Action::POD_GENERATED_CLAIM),
                 Interest::new(Resource::DeviceClass, Action::ADD),
                 Interest::new(Resource::DeviceClass, Action::UPDATE),
@@ -300,34 +276,30 @@ impl Plugin for DynamicResources {
 
     fn pre_filter(&self, cycle: &mut Cycle<'_>) -> Result<PreFilter, Refusal> {
         cycle.state.insert(Claims::default());
-        if cycle.spec().resource_claims.is_none() {
-            return Ok(PreFilter::Skip);
-        }
         let claims = claims_of(cycle.pod, &**cycle.lister).map_err(Refusal::unresolvable)?;
-        if claims.is_empty() {
+        let classes = cycle.state.get::<ClassResources>().cloned().unwrap_or_default();
+        if claims.is_empty() && classes.is_empty() {
             return Ok(PreFilter::Skip);
         }
-        let known = self.known(cycle, claims)?;
+        let known = self.known(cycle, claims, classes)?;
         cycle.state.insert(Claims(Some(Arc::new(known))));
         Ok(PreFilter::All)
     }
 
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         let Some(Claims(Some(known))) = cycle.state.get() else { return Ok(()) };
+        let special = match known.special.map(|place| &known.claims[place]) {
+            Some(claim) => extended::on_node(cycle.pod, cycle.info, claim, &known.classes, node)?,
+            None => None,
+        };
+        if special.is_none() && known.special == Some(0) {
+            return Ok(()); // it has claimed nothing, and the node has all that it asks for
+        }
         let (numbered, now) = (known.claims.iter().enumerate(), clock::now_time());
         let unavailable =
             numbered.filter(|(_, claim)| self.is_unavailable(claim, &node.node, &now));
         let unavailable: Vec<usize> = unavailable.map(|(place, _)| place).collect();
-        let mut found = None;
-        if let Some(allocator) = &known.allocator {
-            let claims: Vec<&ResourceClaim> = known.unallocated().map(|(_, it)| &**it).collect();
-            found = match allocator.allocate(&node.node, &claims) {
-                Ok(Some(found)) => Some(found),
-                Ok(None) => return Err(Refusal::unresolvable("cannot allocate all claims")),
-                Err(Problem::OnNode(why)) => return Err(Refusal::unresolvable(why)),
-                Err(Problem::Everywhere(why)) => return Err(Refusal::error(why)),
-            };
-        }
+        let found = Self::find(known, &node.node, special)?;
         let mut findings = known.findings();
         if !unavailable.is_empty() {
             findings.unavailable.extend(unavailable);
@@ -355,14 +327,23 @@ impl Plugin for DynamicResources {
         let findings = known.findings();
         let mut unavailable = findings.unavailable.iter().map(|place| &known.claims[*place]);
         let free = unavailable.find(|claim| is_free_but_for(claim, &cycle.info.uid));
-        Some(Err(match (free, self.handle.client()) {
-            (Some(claim), Some(client)) => {
-                let client: Client = client.clone();
-                drop(tokio::spawn(bind::deallocate(client, ResourceClaim::clone(claim))));
-                Refusal::unschedulable("deallocation of ResourceClaim completed")
+        let special = known.special.map(|place| &known.claims[place]);
+        let over = special.filter(|claim| !extended::is_in_memory(claim));
+        let Some(client) = self.handle.client() else {
+            return Some(Err(Refusal::unschedulable("still not schedulable")));
+        };
+        Some(Err(Refusal::unschedulable(match (free, over) {
+            (Some(claim), _) => {
+                let claim = ResourceClaim::clone(claim);
+                drop(tokio::spawn(bind::deallocate(client.clone(), claim)));
+                "deallocation of ResourceClaim completed"
             }
-            _ => Refusal::unschedulable("still not schedulable"),
-        }))
+            (None, Some(claim)) => {
+                drop(tokio::spawn(bind::delete(client.clone(), Arc::clone(claim))));
+                "deletion of ResourceClaim completed"
+            }
+            (None, None) => "still not schedulable",
+        })))
     }
 
     /// The earlier an alternative stands that was found, the better.
@@ -370,10 +351,10 @@ impl Plugin for DynamicResources {
         let Some(Claims(Some(known))) = cycle.state.get() else { return 0 };
         let findings = known.findings();
         let Some(found) = findings.by_node.get(node.name()) else { return 0 };
-        let mut new = found.iter();
+        let new = |place| found.results.iter().find(|(at, _)| *at == place).map(|(_, it)| it);
         let mut score = 0;
-        for claim in &known.claims {
-            let Some(given) = allocation(claim).or_else(|| new.next()) else { continue };
+        for (place, claim) in known.claims.iter().enumerate() {
+            let Some(given) = allocation(claim).or_else(|| new(place)) else { continue };
             let results = given.devices.iter().flat_map(|it| it.results.iter().flatten());
             let names: BTreeSet<&str> = results.map(|result| result.request.as_str()).collect();
             for alternatives in request::requests(claim) {
@@ -396,12 +377,17 @@ impl Plugin for DynamicResources {
             return Ok(());
         }
         let mut findings = known.findings();
-        let found = findings.by_node.get(node.name()).cloned();
-        let found = found.ok_or_else(|| Refusal::error("claim allocation not found for node"))?;
-        for ((place, claim), allocation) in known.unallocated().zip(found) {
-            self.handle.allocations.begin(claim, allocation.clone());
+        let Some(found) = findings.by_node.get(node.name()).cloned() else {
+            return match known.unallocated().next() {
+                Some(_) => Err(Refusal::error("claim allocation not found for node")),
+                None => Ok(()), // the node has all that the Pod asks for
+            };
+        };
+        for (place, allocation) in found.results {
+            self.handle.allocations.begin(&known.claims[place], allocation.clone());
             findings.taken.insert(place, allocation);
         }
+        findings.special = found.special;
         Ok(())
     }
 
@@ -412,12 +398,17 @@ impl Plugin for DynamicResources {
             self.handle.allocations.end(&known.claims[*place]);
         }
         let already = known.claims.iter().filter(|claim| is_reserved_for(claim, &pod.uid));
-        let written = std::mem::take(&mut findings.written).into_values();
-        let reserved: Vec<_> = already.cloned().chain(written).collect();
-        if let Some(client) = self.handle.client() {
-            for claim in reserved {
-                drop(tokio::spawn(bind::unreserve(client.clone(), claim, Arc::clone(&pod.uid))));
-            }
+        let mut written = std::mem::take(&mut findings.written);
+        let own = known.special.and_then(|place| written.remove(&place));
+        if let Some(created) = &own {
+            self.handle.allocations.end(created);
+        }
+        let Some(client) = self.handle.client() else { return };
+        for claim in already.cloned().chain(written.into_values()) {
+            drop(tokio::spawn(bind::unreserve(client.clone(), claim, Arc::clone(&pod.uid))));
+        }
+        if let Some(created) = own {
+            drop(tokio::spawn(bind::delete(client.clone(), created)));
         }
     }
 
@@ -426,7 +417,7 @@ impl Plugin for DynamicResources {
         let known = known.as_ref()?;
         Some(Box::pin(async move {
             self.write(binding, known).await.map_err(Refusal::error)?;
-            self.wait(binding, known).await.map_err(Refusal::error)
+            waiting::wait(self.timeout, binding, known).await.map_err(Refusal::error)
         }))
     }
 }

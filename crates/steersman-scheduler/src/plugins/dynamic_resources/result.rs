@@ -8,11 +8,10 @@ use k8s_openapi::api::resource::v1::{
     DeviceRequestAllocationResult, ResourceClaim,
 };
 
-use steersman::random;
-
 use super::allocator::{Candidate, Taken};
 use super::pools::Pool;
 use super::request::Request;
+use super::uuid::random_uuid;
 use crate::plugins::consumed::Consumed;
 
 /// What was found for a claim.
@@ -43,7 +42,7 @@ impl Found<'_> {
                     .then(|| request.tolerations.to_vec()),
                 binding_conditions: candidate.device.binding_conditions.clone(),
                 binding_failure_conditions: candidate.device.binding_failure_conditions.clone(),
-                share_id: taken.share.as_ref().map(|_| share_id()),
+                share_id: taken.share.as_ref().map(|_| random_uuid()),
                 consumed_capacity: taken.share.as_ref().and_then(Consumed::written),
             }
         });
@@ -148,14 +147,6 @@ impl Found<'_> {
         let is_limited = term != NodeSelectorTerm::default();
         Ok(is_limited.then(|| NodeSelector { node_selector_terms: vec![term] }))
     }
-}
-
-/// A UUID by which a share of a device is told from others.
-fn share_id() -> String {
-    let (high, low) = (random::next_u64(), random::next_u64());
-    let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, (high & 0xfff) | 0x4000);
-    let (fourth, fifth) = (((low >> 48) & 0x3fff) | 0x8000, low & 0xffff_ffff_ffff);
-    format!("{first:08x}-{second:04x}-{third:04x}-{fourth:04x}-{fifth:012x}")
 }
 
 fn only(node: &Node) -> NodeSelector {

@@ -4,13 +4,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::resource::v1::DeviceClass;
 
 use super::strategy::{Strategy, Weighted};
 use super::taken;
 use crate::framework::{
-    Action, Before, ClusterEvent, Code, Cycle, Hint, Interest, NodeInfo, Object, Plugin, PodInfo,
-    PodRequests, Points, PreScore, Refusal, Replacement, Resource, Resources,
+    Action, Before, ClassResources, ClusterEvent, Code, Cycle, Hint, IMPLICIT, Interest, NodeInfo,
+    Object, Plugin, PodInfo, PodRequests, Points, PreScore, Refusal, Replacement, Resource,
+    Resources,
 };
+use crate::plugins::handle::Handle;
 use crate::plugins::pod::is_of;
 
 /// Looks whether there is room, and how much.
@@ -22,6 +25,8 @@ pub(crate) struct Fit {
     pub(crate) strategy: Strategy,
     /// What the strategy looks at.
     pub(crate) resources: Vec<Weighted>,
+    /// Knows classes of devices.
+    pub(crate) handle: Arc<Handle>,
 }
 
 impl Default for Fit {
@@ -32,6 +37,7 @@ impl Default for Fit {
             ignored_groups: Vec::new(),
             strategy: Strategy::LeastAllocated,
             resources: vec![weighted("cpu"), weighted("memory")],
+            handle: Arc::default(),
         }
     }
 }
@@ -46,9 +52,29 @@ struct Taken<'a> {
     pods: usize,
 }
 
+/// What a Pod asks for.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    resources: &'a Resources,
+    /// Which of them are devices where a node does not have them.
+    classes: Option<&'a ClassResources>,
+}
+
 impl<'a> Taken<'a> {
     fn on(node: &'a NodeInfo) -> Self {
         Self { requested: &node.requested, pods: node.pods.len() }
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn of(cycle: &'a Cycle<'_>) -> Self {
+        Self { resources: &cycle.info.requests.asked, classes: cycle.state.get() }
+    }
+
+    /// Whether a node gives a resource out as devices.
+    fn is_device(&self, resource: &str, node: &NodeInfo) -> bool {
+        let class = self.classes.and_then(|classes| classes.class(resource));
+        class.is_some() && node.allocatable.get(resource) == 0
     }
 }
 
@@ -76,6 +102,8 @@ impl Plugin for Fit {
                 Interest::new(Resource::UnscheduledPod, Action::POD_SCALE_DOWN),
                 Interest::new(Resource::Node, Action::ADD),
                 Interest::new(Resource::Node, Action::NODE_ALLOCATABLE),
+                Interest::new(Resource::DeviceClass, Action::ADD),
+                Interest::new(Resource::DeviceClass, Action::UPDATE),
             ]
         }
     }
@@ -86,6 +114,7 @@ impl Plugin for Fit {
                 (is_of(pod, event) || gave_up(pod, old, new)).into()
             }
             Object::Node(change) => self.helps(pod, change).into(),
+            Object::DeviceClass(change) => is_asked_for(pod, change).into(),
             _ => Hint::Queue,
         }
     }
@@ -96,7 +125,7 @@ impl Plugin for Fit {
 
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
         let taken = Taken::on(node);
-        let mut lacks = self.lacks(&cycle.info.requests.asked, &taken, node);
+        let mut lacks = self.lacks(Asked::of(cycle), &taken, node);
         let Some(first) = lacks.next() else { return Ok(()) };
         let mut is_unresolvable = first.is_unresolvable;
         let more = lacks.map(|lack| {
@@ -116,7 +145,7 @@ impl Plugin for Fit {
         after.coming.iter().for_each(|pod| requested.add(&pod.requests.asked));
         let pods = (node.pods.len() + after.coming.len()).saturating_sub(after.gone.len());
         let taken = Taken { requested: &requested, pods };
-        self.lacks(&cycle.info.requests.asked, &taken, node).next().is_some()
+        self.lacks(Asked::of(cycle), &taken, node).next().is_some()
     }
 
     /// What a whole Pod asks for counts on its node, and not when nodes are compared for it: so it is
@@ -151,22 +180,23 @@ impl Fit {
     /// What a node has too little of if this much is taken.
     fn lacks<'a>(
         &'a self,
-        asked: &'a Resources,
+        asked: Asked<'a>,
         taken: &'a Taken<'_>,
         node: &'a NodeInfo,
     ) -> impl Iterator<Item = Lack> + 'a {
         let pods = i64::try_from(taken.pods).unwrap_or(i64::MAX);
         let is_full = pods.saturating_add(1) > node.pods_max;
         let too_many = || Lack { reason: "Too many pods".into(), is_unresolvable: false };
-        let asked = asked.iter().filter(|(name, _)| !self.ignores(name));
-        is_full.then(too_many).into_iter().chain(asked.filter_map(|(name, wanted)| {
+        let counted = move |name: &str| !self.ignores(name) && !asked.is_device(name, node);
+        let resources = asked.resources.iter().filter(move |(name, _)| counted(name));
+        is_full.then(too_many).into_iter().chain(resources.filter_map(|(name, wanted)| {
             let capacity = node.allocatable.get(name);
             let has_room = wanted <= capacity.saturating_sub(taken.requested.get(name));
             (!has_room).then(|| Lack { reason: lack(name), is_unresolvable: wanted > capacity })
         }))
     }
 
-    fn fits_into(&self, asked: &Resources, node: &NodeInfo) -> bool {
+    fn fits_into(&self, asked: Asked<'_>, node: &NodeInfo) -> bool {
         self.lacks(asked, &Taken::on(node), node).next().is_none()
     }
 
@@ -183,14 +213,19 @@ impl Fit {
     /// Whether a node has become large enough for a Pod.
     fn helps(&self, pod: &Pod, change: &Before<Node>) -> bool {
         let Some(new) = &change.new else { return false };
-        let asked = PodRequests::of(pod).asked;
+        let resources = PodRequests::of(pod).asked;
+        let lister = self.handle.lister();
+        let classes = lister.map(|lister| ClassResources::of(&resources, &**lister));
+        let asked = Asked { resources: &resources, classes: classes.as_ref() };
         let new = NodeInfo::new(Arc::clone(new));
-        let Some(old) = &change.old else { return self.fits_into(&asked, &new) };
+        let Some(old) = &change.old else { return self.fits_into(asked, &new) };
         let old = NodeInfo::new(Arc::clone(old));
-        let mut more =
-            asked.iter().map(|(name, _)| new.allocatable.get(name) > old.allocatable.get(name));
-        let has_more = new.pods_max > old.pods_max || more.any(|is_more| is_more);
-        has_more && self.fits_into(&asked, &new)
+        let is_more = |name: &str| {
+            new.allocatable.get(name) > old.allocatable.get(name) || asked.is_device(name, &new)
+        };
+        let has_more =
+            new.pods_max > old.pods_max || resources.iter().any(|(name, _)| is_more(name));
+        has_more && self.fits_into(asked, &new)
     }
 }
 
@@ -207,4 +242,18 @@ fn gave_up(pod: &Pod, old: &PodInfo, new: &PodInfo) -> bool {
     let wanted = PodRequests::of(pod).asked;
     let less = |name: &str| old.requests.asked.get(name) > new.requests.asked.get(name);
     wanted.iter().any(|(name, _)| less(name))
+}
+
+/// Whether a Pod asks for a resource that has come to stand for devices of a class.
+fn is_asked_for(pod: &Pod, change: &Before<DeviceClass>) -> bool {
+    let Some(new) = &change.new else { return false };
+    let resource = |class: &DeviceClass| class.spec.extended_resource_name.clone();
+    let explicit = resource(new);
+    let implicit = match &change.old {
+        Some(old) if resource(old) == explicit => return false,
+        Some(_) => None, // it has had its name before
+        None => new.metadata.name.as_ref().map(|name| format!("{IMPLICIT}{name}")),
+    };
+    let asked = PodRequests::of(pod).asked;
+    implicit.iter().chain(&explicit).any(|name| asked.get(name) != 0)
 }

@@ -87,6 +87,10 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
         transitions(&at.at(list), &before[list], spec, containers, errors);
     }
     claims(&at.at("resourceClaimStatuses"), spec, errors);
+    let extended = at.at("extendedResourceClaimStatus");
+    if extended.is_set() {
+        extended_claim(&extended, spec, errors);
+    }
     ips(&at, before, errors);
     container_status::validate(&at, spec, errors);
 }
@@ -180,6 +184,40 @@ fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
             claim.follows(names::dns1123_subdomain, errors);
         }
     }
+}
+
+/// By which claim containers get extended resources, and by which of its requests.
+fn extended_claim(status: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
+    let containers = items(&spec["initContainers"]).iter().chain(items(&spec["containers"]));
+    let containers: HashMap<&str, &Value> =
+        containers.map(|container| (text(&container["name"]), container)).collect();
+    let mappings = status.at("requestMappings");
+    mappings.require_because("at least one request mapping is required", errors);
+    let mut seen = HashSet::new();
+    for mapping in mappings.items() {
+        let of = ["containerName", "resourceName", "requestName"].map(|key| mapping.at(key));
+        let [container, resource, request] = &of;
+        match containers.get(container.text()) {
+            Some(known) if known["resources"]["requests"][resource.text()].is_null() => {
+                let why = "must match the extended resource name of an entry in \
+                           spec.initContainers.resources.requests or \
+                           spec.containers.resources.requests";
+                errors.push(resource.invalid(why));
+            }
+            Some(_) => {}
+            None => {
+                let why = "must match the name of an entry in spec.initContainers.name or \
+                           spec.containers.name";
+                errors.push(container.invalid(why));
+            }
+        }
+        // Kubernetes does not say in which of the mappings it stands.
+        status.at("requestName").with(request.value).follows(names::dns1123_label, errors);
+        if !seen.insert(of.each_ref().map(At::text)) {
+            errors.extend(of.iter().map(At::duplicate));
+        }
+    }
+    status.at("resourceClaimName").requires(names::dns1123_subdomain, errors);
 }
 
 fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {

@@ -1,6 +1,7 @@
 //! Tables of claims and devices, and what becomes of Pods that have them.
 
 mod binding;
+mod extended;
 mod sharing;
 
 use std::sync::Arc;

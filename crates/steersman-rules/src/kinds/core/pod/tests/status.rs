@@ -88,6 +88,63 @@ fn mistakes_in_a_status() {
 }
 
 #[test]
+fn containers_get_extended_resources_that_they_ask_for_by_requests_of_a_claim() {
+    let mapping = |container: &str, resource: &str, request: &str| -> Value {
+        json!({"containerName": container, "resourceName": resource, "requestName": request})
+    };
+    let at = "status.extendedResourceClaimStatus";
+    let good = mapping("c", "example.com/gpu", "container-0-request-0");
+    for (mappings, claim, expected) in [
+        (json!([good]), "web-x", vec![]),
+        (
+            json!([]),
+            "",
+            vec![
+                format!(
+                    "{at}.requestMappings: Required value: at least one request mapping is required"
+                ),
+                format!("{at}.resourceClaimName: Required value"),
+            ],
+        ),
+        (
+            json!([mapping("x", "example.com/gpu", "r"), mapping("c", "example.com/x", "r")]),
+            "web-x",
+            vec![
+                format!(
+                    "{at}.requestMappings[0].containerName: Invalid value: \"x\": must match the name \
+                     of an entry in spec.initContainers.name or spec.containers.name"
+                ),
+                format!(
+                    "{at}.requestMappings[1].resourceName: Invalid value: \"example.com/x\": must \
+                     match the extended resource name of an entry in \
+                     spec.initContainers.resources.requests or spec.containers.resources.requests"
+                ),
+            ],
+        ),
+        (
+            json!([good, good]),
+            "web-x",
+            vec![
+                format!("{at}.requestMappings[1].containerName: Duplicate value: \"c\""),
+                format!(
+                    "{at}.requestMappings[1].resourceName: Duplicate value: \"example.com/gpu\""
+                ),
+                format!(
+                    "{at}.requestMappings[1].requestName: Duplicate value: \
+                     \"container-0-request-0\""
+                ),
+            ],
+        ),
+    ] {
+        let mut pod = rich();
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"example.com/gpu": "1"}});
+        let told = json!({"resourceClaimName": claim, "requestMappings": mappings});
+        let (_, errors) = written(&pod, json!({"extendedResourceClaimStatus": told}));
+        assert_eq!(errors, expected, "{told}");
+    }
+}
+
+#[test]
 fn conditions_of_one_type_keep_their_generations_in_order() {
     let mut old = rich();
     let condition = |generation: i64| json!({"type": "Ready", "observedGeneration": generation});
