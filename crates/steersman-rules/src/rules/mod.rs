@@ -6,6 +6,7 @@
 //! values of old can be let pass.
 
 pub(crate) mod address;
+pub(crate) mod amounts;
 pub(crate) mod at;
 pub(crate) mod condition;
 pub(crate) mod document;

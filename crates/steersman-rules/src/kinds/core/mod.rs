@@ -1,10 +1,11 @@
 //! The core group, whose name is empty: pods, where they run, what they are given, and how they are
-//! found. [`data`] has what config maps and secrets share.
+//! found. [`data`] has what config maps and secrets share, [`devices`] what Pods and volumes do.
 
 mod binding;
 mod component_status;
 mod config_map;
 mod data;
+mod devices;
 pub(super) mod endpoints;
 pub(super) mod event;
 mod limit_range;

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::persistent_volume::columns::{access_modes as shown_modes, claimed_class, phase};
 use super::persistent_volume::{VOLUME_MODES, known_access_modes, not_below_zero};
-use super::pod::warnings::fraction;
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::Rules;
+use crate::rules::amounts::fraction;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, fill_text, remove, same, set, text, within, within_existing};
 use crate::rules::internal;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::core::pod::devices;
+use crate::kinds::core::devices;
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{self, fill, fill_text, within_existing};

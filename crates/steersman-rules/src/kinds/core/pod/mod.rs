@@ -10,7 +10,6 @@ mod columns;
 mod container_status;
 mod containers;
 pub(in crate::kinds) mod defaults;
-pub(super) mod devices;
 pub(in crate::kinds) mod disabled;
 mod dns;
 mod env;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::{claims, containers, projected};
+use crate::kinds::core::devices;
 use crate::kinds::core::persistent_volume::HOST_PATH_TYPES;
 use crate::names;
 use crate::quantity::Quantity;
@@ -24,23 +25,23 @@ const SOURCES: &[Source] = &[
     Source("awsElasticBlockStore", &["volumeID"], partition),
     Source("secret", &["secretName"], projected::files),
     Source("nfs", &["server", "path"], nfs),
-    Source("iscsi", &["targetPortal", "iqn"], super::devices::iscsi),
+    Source("iscsi", &["targetPortal", "iqn"], devices::iscsi),
     Source("glusterfs", &["endpoints", "path"], nothing),
-    Source("flocker", &[], super::devices::flocker),
+    Source("flocker", &[], devices::flocker),
     Source("persistentVolumeClaim", &["claimName"], nothing),
     Source("rbd", &["monitors", "image"], nothing),
     Source("cinder", &["volumeID"], secret_name),
     Source("cephfs", &["monitors"], nothing),
-    Source("quobyte", &[], super::devices::quobyte),
+    Source("quobyte", &[], devices::quobyte),
     Source("downwardAPI", &[], projected::downward),
-    Source("fc", &[], super::devices::fibre_channel),
-    Source("flexVolume", &["driver"], super::devices::flex),
+    Source("fc", &[], devices::fibre_channel),
+    Source("flexVolume", &["driver"], devices::flex),
     Source("configMap", &["name"], projected::files),
     Source("azureFile", &["secretName", "shareName"], nothing),
     Source("vsphereVolume", &["volumePath"], nothing),
     Source("photonPersistentDisk", &["pdID"], nothing),
     Source("portworxVolume", &["volumeID"], nothing),
-    Source("azureDisk", &["diskName", "diskURI"], super::devices::azure_disk),
+    Source("azureDisk", &["diskName", "diskURI"], devices::azure_disk),
     Source("storageos", &["volumeName"], storage_os),
     Source("projected", &[], projected::validate),
     Source("scaleIO", &["gateway", "system", "volumeName"], nothing),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::spec::each_container;
 use crate::names;
-use crate::quantity::Quantity;
+use crate::rules::amounts::fraction;
 use crate::rules::at::At;
 use crate::rules::node_label;
 
@@ -174,16 +174,6 @@ fn variables(list: &At<'_, '_>, warnings: &mut Vec<String>) {
             warnings
                 .push(format!("{}: hides previous definition of {name:?}, {why}", variable.path()));
         }
-    }
-}
-
-/// The warning about an amount of bytes that is not whole.
-pub(in crate::kinds) fn fraction(list: &At<'_, '_>, name: &str, warnings: &mut Vec<String>) {
-    let amount = Quantity::of(&list.value[name]).filter(|amount| !amount.is_integer());
-    if let Some(amount) = amount {
-        let amount = amount.to_string();
-        let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
-        warnings.push(format!("{}[{name}]: {why}", list.path()));
     }
 }
 

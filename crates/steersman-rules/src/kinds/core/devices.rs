@@ -1,4 +1,4 @@
-//! Volumes that come from storage devices and their networks.
+//! Volumes that come from storage devices and their networks, as Pods and PersistentVolumes have them.
 
 use crate::rules::at::{At, Errors};
 
@@ -29,7 +29,7 @@ fn initiator(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Whether a text names an end of an iSCSI connection in one of the three forms there are.
-pub(in crate::kinds::core) fn is_initiator(text: &str) -> bool {
+pub(super) fn is_initiator(text: &str) -> bool {
     let alphanumeric = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
     match text.get(..3) {
         Some("iqn") => is_iqn(text),
@@ -58,7 +58,7 @@ fn is_iqn(text: &str) -> bool {
 }
 
 /// The mistakes in a Flocker volume.
-pub(in crate::kinds::core) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.at("datasetName");
     let uuid = at.at("datasetUUID");
     if name.text().is_empty() && uuid.text().is_empty() {
@@ -74,7 +74,7 @@ pub(in crate::kinds::core) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a Quobyte volume.
-pub(in crate::kinds::core) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = at.at("registry");
     if registry.text().is_empty() {
@@ -98,7 +98,7 @@ fn is_host_and_port(text: &str) -> bool {
 }
 
 /// The mistakes in a Fibre Channel volume.
-pub(in crate::kinds::core) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
     let targets = at.at("targetWWNs");
     let ids = at.at("wwids");
     let unit = at.at("lun");
@@ -123,7 +123,7 @@ pub(in crate::kinds::core) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors
 }
 
 /// The mistakes in a volume of a driver of one's own.
-pub(in crate::kinds::core) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
     for (key, option) in at.at("options").entries() {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
@@ -135,7 +135,7 @@ pub(in crate::kinds::core) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in an Azure disk.
-pub(in crate::kinds::core) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/\
