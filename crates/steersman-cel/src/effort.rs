@@ -11,13 +11,13 @@ use crate::error::Error;
 
 /// How many steps there are, each for a byte that is written. Whatever is charged for what it makes
 /// ends before them.
-const STEPS: u64 = 1 << 24;
+const STEPS: u64 = 1 << 23;
 
 /// How many steps it takes to copy a value.
 pub(crate) const COPY: usize = 8;
 
-/// How many steps it takes to compare two values: ten million of them are what the limit of costs lets
-/// an expression compare.
+/// How many steps it takes to compare two values: there are nearly as many of them as the limit of costs
+/// lets an expression compare, which is ten million.
 pub(crate) const COMPARE: usize = 1;
 
 thread_local! {

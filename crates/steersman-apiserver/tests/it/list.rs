@@ -71,6 +71,10 @@ async fn the_table_of_resource_versions_holds() {
         let all = list(&api, &format!("{any}&limit=2")).await;
         assert_eq!((names(&all).len(), &all["metadata"]["continue"]), (4, &Value::Null), "{any}");
     }
+    // Who goes on with a list has its state already.
+    let first = list(&api, "limit=2").await;
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    assert_eq!(count(&format!("resourceVersion=0&limit=1&continue={token}")).await, 1);
     assert_eq!(count(&format!("resourceVersion={at_three}")).await, 4);
     assert_eq!(count(&format!("resourceVersion={at_three}&limit=10")).await, 3);
     let exact = format!("resourceVersion={at_three}&resourceVersionMatch=Exact");

@@ -75,6 +75,13 @@ fn doubled(times: usize, first: &str, both: impl Fn(&str) -> String, then: &str)
 }
 
 #[test]
+fn what_is_charged_for_may_be_compared() {
+    let program = env().compile("[lists.range(2000)].all(a, a.all(x, a == a))").unwrap();
+    let outcome = program.evaluate(&Activation::new(), Budget::default());
+    assert_eq!(outcome.value.unwrap().as_bool(), Some(true));
+}
+
+#[test]
 fn what_makes_much_more_of_a_value_than_it_is_charged_for_ends_at_a_limit() {
     let env = env();
     let lists = |then: &str| doubled(40, "[1]", |a| format!("[{a}, {a}]"), then);

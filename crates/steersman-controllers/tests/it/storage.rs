@@ -414,28 +414,38 @@ fn a_bound_volume_is_kept_whenever_its_controller_is_restarted() {
     });
 }
 
+/// Creates a volume of a driver, which only one node can have.
+async fn disk(cluster: &Cluster) -> Result<()> {
+    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
+    let disk = volume("disk", "1Gi", &json!({"nfs": null, "csi": source}));
+    cluster.client().create(&disk).await.map(drop)
+}
+
+/// A Pod on a node that uses the claim `data`.
+fn user_on(node: &str, name: &str) -> Pod {
+    let mut pod = user(name, "data");
+    pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+    pod
+}
+
+/// The nodes to which something is attached.
+async fn attached_to(cluster: &Cluster) -> Result<Vec<String>> {
+    let all: Vec<VolumeAttachment> = cluster.client().list(&ListOptions::default()).await?;
+    Ok(all.into_iter().map(|attachment| attachment.spec.node_name).collect())
+}
+
 #[steersman::test(nodes = 2)]
 async fn a_volume_for_one_node_waits_until_the_other_has_given_it_back(
     cluster: Cluster,
 ) -> Result<()> {
     let client = cluster.client();
-    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
-    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    disk(&cluster).await?;
     client.create(&claim("data", "", &json!({}))).await?;
-    let on = |node: &str, name: &str| {
-        let mut pod = user(name, "data");
-        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
-        pod
-    };
-    client.create(&on("node-0", "first")).await?;
+    client.create(&user_on("node-0", "first")).await?;
     cluster.eventually("first", is_ready).await?;
-    client.create(&on("node-1", "second")).await?;
+    client.create(&user_on("node-1", "second")).await?;
     cluster.advance(Duration::from_secs(10)).await;
-    let nodes = async || -> Result<Vec<String>> {
-        let all: Vec<VolumeAttachment> = client.list(&ListOptions::default()).await?;
-        Ok(all.into_iter().map(|attachment| attachment.spec.node_name).collect())
-    };
-    assert_eq!(nodes().await?, ["node-0"]);
+    assert_eq!(attached_to(&cluster).await?, ["node-0"]);
     let line = "attachdetach-controller Warning FailedAttachVolume: Waiting for detach for volume \
                 \"disk\" Volume is already used by pod(s) first";
     let told = told(&cluster, "Pod").await?;
@@ -443,39 +453,29 @@ async fn a_volume_for_one_node_waits_until_the_other_has_given_it_back(
     client.delete::<Pod>("first", &DeleteParams::default()).await?;
     cluster.gone::<Pod>("first").await?;
     cluster.advance(Duration::from_secs(10)).await;
-    assert_eq!(nodes().await?, ["node-1"]);
+    assert_eq!(attached_to(&cluster).await?, ["node-1"]);
     Ok(())
 }
 
 #[steersman::test(nodes = 2)]
 async fn a_volume_for_one_node_is_taken_from_a_node_that_is_gone(cluster: Cluster) -> Result<()> {
     let client = cluster.client();
-    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
-    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    disk(&cluster).await?;
     client.create(&claim("data", "", &json!({}))).await?;
-    let on = |node: &str, name: &str| {
-        let mut pod = user(name, "data");
-        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
-        pod
-    };
     // A node that only seems to be one: nobody makes it anew when it is deleted.
     let lost: Node = object(json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "lost"},
     }));
     client.create(&lost).await?;
-    client.create(&on("lost", "first")).await?;
+    client.create(&user_on("lost", "first")).await?;
     cluster.advance(Duration::from_secs(10)).await;
-    client.create(&on("node-1", "second")).await?;
+    client.create(&user_on("node-1", "second")).await?;
     cluster.advance(Duration::from_secs(10)).await;
-    let nodes = async || -> Result<Vec<String>> {
-        let all: Vec<VolumeAttachment> = client.list(&ListOptions::default()).await?;
-        Ok(all.into_iter().map(|attachment| attachment.spec.node_name).collect())
-    };
-    assert_eq!(nodes().await?, ["lost"]);
+    assert_eq!(attached_to(&cluster).await?, ["lost"]);
     client.delete::<Node>("lost", &DeleteParams::default()).await?;
     cluster.gone::<Pod>("first").await?;
     cluster.advance(Duration::from_secs(10)).await;
-    assert_eq!(nodes().await?, ["node-1"]);
+    assert_eq!(attached_to(&cluster).await?, ["node-1"]);
     Ok(())
 }
 
@@ -492,7 +492,6 @@ async fn what_has_no_volume_is_never_attached(cluster: Cluster) -> Result<()> {
     let attached = |it: &VolumeAttachment| it.status.as_ref().is_some_and(|it| it.attached);
     cluster.advance(Duration::from_secs(10)).await;
     assert!(!attached(&client.get("own").await?.unwrap()));
-    let source = json!({"driver": "example.com", "volumeHandle": "disk-1"});
-    client.create(&volume("disk", "1Gi", &json!({"nfs": null, "csi": source}))).await?;
+    disk(&cluster).await?;
     cluster.eventually("own", attached).await
 }
