@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::Step;
-use crate::schema::{Node, Object, Relation, Shape, Unset};
+use crate::schema::{Field, Node, Object, Relation, Shape};
 
 /// How one object became another; no path is in more than one of the sets.
 #[derive(Debug, Default)]
@@ -173,14 +173,12 @@ type Maps<'v> = (Option<&'v Map<String, Value>>, Option<&'v Map<String, Value>>)
 
 fn descend_map(node: &Node, (old, new): Maps<'_>, level: Level, found: &mut Comparison) {
     let object = node.object().filter(|_| matches!(node.shape, Shape::Named(_)));
-    let mut visit = |key: &str| {
+    let mut visit = |key: &str, old: Option<&Value>, new: Option<&Value>| {
         let below = match (level, key) {
             (Level::Root, "metadata") => Level::Metadata,
             (Level::Metadata, "managedFields") => return,
             _ => Level::Inner,
         };
-        let old = existing(object, old, key);
-        let new = existing(object, new, key);
         if old != new {
             let change = differing(node.child(key), old, new, below);
             found.push(|| Step::Field(key.to_owned()), change);
@@ -188,12 +186,18 @@ fn descend_map(node: &Node, (old, new): Maps<'_>, level: Level, found: &mut Comp
     };
     let has =
         |map: Option<&Map<String, Value>>, key: &str| map.is_some_and(|map| map.contains_key(key));
-    old.into_iter().flatten().for_each(|(key, _)| visit(key));
-    let only_new = new.into_iter().flatten().filter(|(key, _)| !has(old, key));
-    only_new.for_each(|(key, _)| visit(key));
+    for (key, value) in old.into_iter().flatten() {
+        visit(key, Some(value), existing(object, new, key));
+    }
+    for (key, value) in new.into_iter().flatten().filter(|(key, _)| !has(old, key)) {
+        visit(key, existing(object, old, key), Some(value));
+    }
     if old.is_some() != new.is_some() {
-        let implied = object.into_iter().flat_map(implied_fields);
-        implied.filter(|key| !has(old, key) && !has(new, key)).for_each(visit);
+        let implied = object.into_iter().flat_map(Object::implied);
+        for field in implied.filter(|field| !has(old, &field.name) && !has(new, &field.name)) {
+            let always = stand_in(field);
+            visit(&field.name, old.and(always), new.and(always));
+        }
     }
 }
 
@@ -203,24 +207,16 @@ fn existing<'v>(
     map: Option<&'v Map<String, Value>>,
     key: &str,
 ) -> Option<&'v Value> {
-    map?.get(key).or_else(|| {
-        let field = object?.field(key)?;
-        if field.value {
-            Some(&*EMPTY_MAP)
-        } else if field.unset == Unset::Null && matches!(field.node.shape, Shape::List(_)) {
-            Some(&*EMPTY_LIST)
-        } else {
-            None
-        }
-    })
+    map?.get(key).or_else(|| stand_in(object?.field(key)?))
 }
 
-/// The fields that exist in every value of a type, written or not.
-fn implied_fields(object: &Object) -> impl Iterator<Item = &str> {
-    let always = object.fields.iter().filter(|field| {
-        field.value || (field.unset == Unset::Null && matches!(field.node.shape, Shape::List(_)))
-    });
-    always.map(|field| field.name.as_ref())
+/// What stands for a field that a type always has.
+fn stand_in(field: &Field) -> Option<&'static Value> {
+    match field.node.shape {
+        _ if !field.is_implied() => None,
+        _ if field.value => Some(&EMPTY_MAP),
+        _ => Some(&EMPTY_LIST),
+    }
 }
 
 fn descend_list(

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::index::Index;
 use super::node::{
     Field, List, ListKind, Merge, Node, Object, PatchRule, Scalar, Shape, Text, Unset,
 };
@@ -112,6 +113,9 @@ impl Table {
                     object.fields.push(field);
                 }
             }
+        }
+        for object in &mut table.objects {
+            object.index = Some(Index::of(&object.fields));
         }
         table
     }

@@ -12,6 +12,7 @@ mod defined;
 mod embedded;
 mod expressions;
 mod format;
+mod index;
 mod list_type;
 mod node;
 mod normal;

@@ -10,6 +10,7 @@ use serde_json::{Number, Value};
 
 use super::builtin;
 use super::format::Format;
+use super::index::Index;
 use super::pattern::Pattern;
 
 /// Text that is static for what is built in and owned for what is custom.
@@ -78,6 +79,8 @@ pub struct Object {
     pub open: bool,
     /// Whether it is a resource of its own (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
+    /// Where its fields are, if it is built in.
+    pub(super) index: Option<Index>,
 }
 
 /// A field of a struct.
@@ -355,8 +358,33 @@ impl Node {
 impl Object {
     /// The declared field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let found = self.fields.binary_search_by(|field| field.name.as_ref().cmp(name)).ok()?;
+        let found = match &self.index {
+            Some(index) => index.find(&self.fields, name)?,
+            None => self.fields.binary_search_by(|field| field.name.as_ref().cmp(name)).ok()?,
+        };
         Some(&self.fields[found])
+    }
+
+    /// The fields that a document of a built-in type has although nothing is set in them.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Field> {
+        self.those_at(Index::written)
+    }
+
+    /// The fields that exist in every value of a built-in type, written or not.
+    pub(crate) fn implied(&self) -> impl Iterator<Item = &Field> {
+        self.those_at(Index::implied)
+    }
+
+    fn those_at(&self, places: impl Fn(&Index) -> &[u8]) -> impl Iterator<Item = &Field> {
+        let places = self.index.as_ref().map_or(&[][..], places);
+        places.iter().map(|place| &self.fields[usize::from(*place)])
+    }
+}
+
+impl Field {
+    /// Whether it exists in every value of its type, written or not.
+    pub(crate) fn is_implied(&self) -> bool {
+        self.value || (self.unset == Unset::Null && matches!(self.node.shape, Shape::List(_)))
     }
 }
 

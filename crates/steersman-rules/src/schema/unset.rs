@@ -25,17 +25,12 @@ pub(crate) fn settle(node: &Node, value: &mut Value) {
     }
 }
 
-/// Walks along fields and values together, which are both in the order of their names: most fields
-/// are not there, and looking each of them up would be most of the work.
+/// Looks at what is there, and at the few fields that are there even when nothing is set: a struct has
+/// many more.
 fn settle_fields(object: &Object, map: &mut Map<String, Value>) {
-    let mut lacking = Vec::new();
     let mut emptied = Vec::new();
-    let mut fields = object.fields.iter().peekable();
     for (name, value) in map.iter_mut() {
-        while let Some(earlier) = fields.next_if(|field| *field.name < **name) {
-            lacking.extend(written(earlier).map(|written| (earlier, written)));
-        }
-        let Some(field) = fields.next_if(|field| *field.name == **name) else { continue };
+        let Some(field) = object.field(name) else { continue };
         if !is_unset(field, value) {
             settle(&field.node, value);
         } else if let Some(written) = written(field) {
@@ -44,9 +39,12 @@ fn settle_fields(object: &Object, map: &mut Map<String, Value>) {
             emptied.push(name.clone());
         }
     }
-    lacking.extend(fields.filter_map(|field| written(field).map(|written| (field, written))));
     emptied.iter().for_each(|name| drop(map.remove(name)));
-    map.extend(lacking.into_iter().map(|(field, written)| (field.name.to_string(), written)));
+    for field in object.written() {
+        if !map.contains_key(&*field.name) {
+            map.extend(written(field).map(|written| (field.name.to_string(), written)));
+        }
+    }
 }
 
 /// Whether a value says no more than that nothing is set.

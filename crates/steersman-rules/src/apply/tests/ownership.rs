@@ -64,9 +64,7 @@ fn a_create_owns_what_it_sets_like_kubernetes_writes_it() {
     web.update("kubectl-create", |object| {
         object["metadata"]["labels"] = json!({"app": "web"});
         object["metadata"]["uid"] = json!("1");
-        object["spec"] = containers(
-            json!([{"name": "a", "resources": {}, "livenessProbe": {"periodSeconds": 1}}]),
-        );
+        object["spec"] = containers(json!([{"name": "a", "livenessProbe": {"periodSeconds": 1}}]));
         object["spec"]["strategy"] =
             json!({"rollingUpdate": {"maxSurge": 1}, "type": "RollingUpdate"});
     });
