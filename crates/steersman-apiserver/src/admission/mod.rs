@@ -1,8 +1,8 @@
 //! Admission: others who may change or refuse what is written.
 //!
-//! A write asks them through a [`Request`]: the [plug-ins](crate::state::plugins) that are switched
-//! on, in order, the [policies](crate::admission_policies) that are about it, and the webhooks that
-//! are [registered](crate::admission_registration): mutating ones one after the other, policies
+//! A write [asks](questions) them through a [`Request`]: the [plug-ins](crate::state::plugins) that are
+//! switched on, in order, the [policies](crate::admission_policies) that are about it, and the webhooks
+//! that are [registered](crate::admission_registration): mutating ones one after the other, policies
 //! before webhooks, before the object is validated ([`rounds`]); validating policies, then
 //! validating webhooks all at once, right before it is stored. Plug-ins see what policies and
 //! webhooks have changed once more, so that a container that one adds is treated like the others.
@@ -23,6 +23,7 @@ mod policy_mutation;
 mod policy_params;
 mod policy_patch;
 mod policy_validation;
+mod questions;
 mod request;
 mod rounds;
 
