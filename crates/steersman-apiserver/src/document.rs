@@ -121,13 +121,13 @@ impl Stored {
 
     /// Appends only the metadata, as a `PartialObjectMetadata` of this `apiVersion`.
     pub fn write_metadata_to(&self, out: &mut Vec<u8>, api_version: &str) {
-        let metadata: Option<OnlyMetadata<'_>> = serde_json::from_slice(&self.bytes).ok();
+        let metadata: Option<&RawValue> = metadata_of(&self.bytes).ok();
         out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
         out.extend_from_slice(api_version.as_bytes());
         out.extend_from_slice(br#"","metadata":{"#);
         self.write_resource_version(out);
         if let Some(metadata) = metadata {
-            out.extend_from_slice(&metadata.metadata.get().as_bytes()[1..]);
+            out.extend_from_slice(&metadata.get().as_bytes()[1..]);
         }
         out.push(b'}');
     }
@@ -191,6 +191,7 @@ fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
             ("metadata", Some(Value::Object(metadata))) => {
                 write_metadata(&mut out, metadata, &told);
             }
+            ("metadata", Some(_)) => return Err(Status::internal("metadata that is no object")),
             (_, Some(value)) => write_json(&mut out, value),
             (_, None) => return Err(Status::internal(&format!("an object without {name}"))),
         }
@@ -211,10 +212,13 @@ fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
 
 const METADATA: &[u8] = br#""metadata":{"#;
 
-#[derive(Deserialize)]
-struct OnlyMetadata<'a> {
-    #[serde(borrow)]
-    metadata: &'a RawValue,
+/// What is wanted of the metadata of a stored document. What comes after them is not read.
+pub(crate) fn metadata_of<'a, T: Deserialize<'a>>(stored: &'a [u8]) -> Result<T> {
+    let at = stored.windows(METADATA.len()).position(|window| window == METADATA);
+    let at = at.ok_or_else(|| Status::internal("stored object: no metadata"))?;
+    let mut metadata = serde_json::Deserializer::from_slice(&stored[at + METADATA.len() - 1..]);
+    T::deserialize(&mut metadata)
+        .map_err(|error| Status::internal(&format!("stored object: {error}")))
 }
 
 fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>, told: impl Fn(&str) -> bool) {
@@ -251,7 +255,7 @@ pub(crate) fn items(value: &Value) -> &[Value] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Revision, Stored, encode};
+    use super::{Revision, Stored, encode, metadata_of};
     use serde_json::{Value, json};
 
     fn stored() -> Stored {
@@ -289,6 +293,19 @@ mod tests {
         assert_eq!(read["metadata"]["labels"]["a"], "b");
         assert_eq!(read["metadata"]["resourceVersion"], "7");
         assert!(read.get("spec").is_none());
+    }
+
+    #[test]
+    fn metadata_are_read_without_what_comes_after_them() {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let Named { name } = metadata_of(&stored().bytes).unwrap();
+        assert_eq!(name, "\"metadata\":{");
+        let cut = br#"{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"spec":{"#;
+        assert_eq!(metadata_of::<Named>(cut).unwrap().name, "a");
+        assert_eq!(metadata_of::<Named>(b"{}").err().unwrap().code, 500);
     }
 
     #[test]

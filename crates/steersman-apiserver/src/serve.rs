@@ -243,14 +243,25 @@ fn selects_devices(resource: &Resource) -> bool {
 /// nothing may be written in another way. A set of definitions is served much sooner if none of them
 /// changes threads.
 fn is_plain(call: &Call) -> bool {
+    let begins_more = |byte: &u8| matches!(byte, b'o' | b'\\' | b'{');
     let makes_more = |part: &[u8]| match part {
-        b"optM" | b"optF" | [b'\\', b'u' | b'p' | b'P', ..] => true,
+        [b'o', b'p', b't', b'M' | b'F', ..] | [b'\\', b'u' | b'p' | b'P', ..] => true,
         [b'{', digit, ..] => digit.is_ascii_digit(),
         _ => false,
     };
+    let is_plain = || {
+        let mut rest = &call.body[..];
+        while let Some(at) = rest.iter().position(begins_more) {
+            if makes_more(&rest[at..]) {
+                return false;
+            }
+            rest = &rest[at + 1..];
+        }
+        true
+    };
     call.info.verb == Verb::Create
         && media_type(call.content_type()) == "application/json"
-        && !call.body.windows(4).any(makes_more)
+        && is_plain()
 }
 
 /// The version of what the objects of a write are held to that may cost more than follows from

@@ -47,6 +47,12 @@ pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json)
 }
 
+/// What this JSON begins with; what comes after it is not read.
+#[inline(never)]
+pub(crate) fn decode_first<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    T::deserialize(&mut serde_json::Deserializer::from_str(json))
+}
+
 /// An object as JSON.
 #[inline(never)]
 pub(crate) fn encode<T: Serialize + ?Sized>(object: &T) -> serde_json::Result<Vec<u8>> {

@@ -20,11 +20,6 @@ const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 pub(super) struct NamespaceLifecycle;
 
 #[derive(Deserialize)]
-struct Namespace {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     #[serde(default)]
@@ -52,8 +47,8 @@ impl Plugin for NamespaceLifecycle {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            let namespace: Namespace = stored::namespace(&write).await?;
-            match namespace.metadata.deletion_timestamp {
+            let namespace: Metadata = stored::namespace(&write).await?;
+            match namespace.deletion_timestamp {
                 None => Ok(false),
                 Some(_) => Err(going(&write, new)),
             }

@@ -106,7 +106,7 @@ impl PodNodeSelector {
         write: &Attributes<'_>,
     ) -> Result<BTreeMap<String, String>> {
         let namespace: Annotated<Annotations> = stored::namespace(write).await?;
-        let selector = namespace.metadata.annotations.selector;
+        let selector = namespace.annotations.selector;
         let selector = selector.as_ref().or_else(|| self.selectors.get(DEFAULT));
         read(selector.map_or("", String::as_str)).map_err(Status::failure)
     }

@@ -100,7 +100,7 @@ impl Plugin for PodTolerationRestriction {
 
 async fn annotations(write: &Attributes<'_>) -> Result<Annotations> {
     let namespace: Annotated<Annotations> = stored::namespace(write).await?;
-    Ok(namespace.metadata.annotations)
+    Ok(namespace.annotations)
 }
 
 /// A toleration in an annotation. What else stands there is no part of it.

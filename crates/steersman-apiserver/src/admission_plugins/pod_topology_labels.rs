@@ -17,11 +17,6 @@ const REGION: &str = "topology.kubernetes.io/region";
 pub(super) struct PodTopologyLabels;
 
 #[derive(Deserialize)]
-struct Node {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
 struct Metadata {
     #[serde(default, deserialize_with = "stored::absent")]
     labels: Labels,
@@ -59,9 +54,9 @@ impl Plugin for PodTopologyLabels {
                 return Ok(false);
             }
             let key = format!("/registry/minions/{node}");
-            let node: Option<Node> = stored::known(write.server, &key).await?;
+            let node: Option<Metadata> = stored::known_metadata(write.server, &key).await?;
             // Nobody asks that a node exists, so neither does this.
-            let labels = node.map(|node| node.metadata.labels).unwrap_or_default();
+            let labels = node.map(|node| node.labels).unwrap_or_default();
             Ok(copy(labels, &mut new["metadata"]))
         })
     }

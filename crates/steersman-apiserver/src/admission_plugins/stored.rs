@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 use steersman_rules::resource::Named;
 use steersman_store::{Entry, RangeRequest};
 
+use crate::document::metadata_of;
 use crate::state::Server;
 use crate::state::plugins::Attributes;
 use crate::status::{Result, Status};
@@ -22,24 +23,30 @@ pub(super) async fn known<T: DeserializeOwned>(server: &Server, key: &str) -> Re
     server.known(key).await?.as_ref().map(read).transpose()
 }
 
-/// The namespace of a write, of which it must be one.
-pub(super) async fn namespace<T: DeserializeOwned>(write: &Attributes<'_>) -> Result<T> {
-    let name = write.place.namespace;
-    let found = object(write.server, &format!("/registry/namespaces/{name}")).await?;
-    let missing = Named { group: "", resource: "namespaces", name };
-    found.ok_or_else(|| Status::not_found(missing))
+/// What is known of the metadata of an object here.
+pub(super) async fn known_metadata<T: DeserializeOwned>(
+    server: &Server,
+    key: &str,
+) -> Result<Option<T>> {
+    server.known(key).await?.map(|entry| metadata_of(&entry.value)).transpose()
 }
 
-/// An object of which nothing but some annotations is wanted.
+/// The metadata of the namespace of a write, of which it must be one.
+pub(super) async fn namespace<T: DeserializeOwned>(write: &Attributes<'_>) -> Result<T> {
+    let name = write.place.namespace;
+    let key = format!("/registry/namespaces/{name}");
+    if let Some(known) = known_metadata(write.server, &key).await? {
+        return Ok(known);
+    }
+    let missing = Named { group: "", resource: "namespaces", name };
+    let entry = write.server.get(&key).await?.ok_or_else(|| Status::not_found(missing))?;
+    metadata_of(&entry.value)
+}
+
+/// Metadata of which nothing but some annotations is wanted.
 #[derive(Deserialize)]
 #[serde(bound = "A: Default + Deserialize<'de>")]
 pub(super) struct Annotated<A: Default> {
-    pub(super) metadata: AnnotatedMetadata<A>,
-}
-
-#[derive(Deserialize)]
-#[serde(bound = "A: Default + Deserialize<'de>")]
-pub(super) struct AnnotatedMetadata<A: Default> {
     #[serde(default, deserialize_with = "absent")]
     pub(super) annotations: A,
 }

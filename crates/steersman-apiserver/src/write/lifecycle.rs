@@ -16,12 +16,8 @@ use steersman_store::{Entry, Revision};
 
 use super::create::create_object;
 use super::{Tracking, Writer};
+use crate::document::metadata_of;
 use crate::status::{Cause, Result, Status};
-
-#[derive(Deserialize)]
-struct Namespace {
-    metadata: Metadata,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,8 +102,8 @@ fn key(namespace: &str) -> String {
 
 /// Whether a namespace is not being deleted.
 fn stays(entry: &Entry) -> bool {
-    let stored: Result<Namespace, _> = serde_json::from_slice(&entry.value);
-    !stored.is_ok_and(|namespace| namespace.metadata.deletion_timestamp.is_some())
+    let namespace: Result<Metadata> = metadata_of(&entry.value);
+    !namespace.is_ok_and(|namespace| namespace.deletion_timestamp.is_some())
 }
 
 fn terminating(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {

@@ -46,8 +46,14 @@ impl<'a> Answer<'a> {
     /// The object's metadata, if nothing else of it is wanted; without who manages which field,
     /// which is most of it, and nobody's business here.
     pub(crate) fn metadata(self) -> Result<ObjectMeta> {
-        let Head { metadata } = self.decoded()?;
-        let metadata = ObjectMeta::from(metadata);
+        let head = match metadata_in(&self.json) {
+            // What comes after them, which is most of an object, is not read, so mistakes in it are not
+            // found.
+            Some(begin) => codec::decode_first(begin),
+            None => codec::decode(&self.json).map(|Head { metadata }| metadata),
+        };
+        let head: HeadMeta = head.map_err(|error| unreadable(&self.json, error))?;
+        let metadata = ObjectMeta::from(head);
         self.observe(&metadata);
         Ok(metadata)
     }
@@ -83,6 +89,21 @@ pub(crate) fn found<K: AnyObject>(answer: Option<Answer<'_>>) -> Result<Option<K
     match answer {
         Some(answer) => answer.object().map(Some),
         None => Ok(None),
+    }
+}
+
+/// Where the metadata of an object begin, if nothing but its type comes before them, as servers write
+/// it.
+fn metadata_in(json: &str) -> Option<&str> {
+    let mut rest = json.strip_prefix('{')?;
+    loop {
+        if let Some(metadata) = rest.strip_prefix(r#""metadata":"#) {
+            return Some(metadata).filter(|metadata| metadata.starts_with('{'));
+        }
+        let type_ = [r#""kind":""#, r#""apiVersion":""#];
+        let value = type_.iter().find_map(|key| rest.strip_prefix(key))?;
+        let (value, more) = value.split_once('"')?;
+        rest = more.strip_prefix(',').filter(|_| !value.contains('\\'))?;
     }
 }
 
@@ -213,6 +234,26 @@ mod tests {
         metadata["managedFields"] = serde_json::json!([{"manager": "m", "fieldsV1": {"f:a": {}}}]);
         let object = serde_json::json!({"metadata": metadata, "spec": {}}).to_string();
         assert_eq!(Answer::new(object, None).metadata().unwrap(), expected);
+    }
+
+    #[test]
+    fn metadata_are_found_wherever_they_stand() {
+        let name = |json: &str| Answer::new(json.to_owned(), None).metadata().unwrap().name;
+        let inner = r#"{"name":"outer","annotations":{"a":"\"metadata\":{\"name\":\"inner\"}"}}"#;
+        for json in [
+            format!(r#"{{"kind":"A","apiVersion":"v1","metadata":{inner},"spec":{{}}}}"#),
+            format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{inner}}}"#),
+            format!(r#"{{"metadata":{inner}}}"#),
+            format!(r#"{{"spec":{{"metadata":{{"name":"inner"}}}},"metadata":{inner}}}"#),
+            format!(r#"{{ "kind": "A", "metadata": {inner} }}"#),
+            format!(r#"{{"kind":"\"metadata\":{{","metadata":{inner}}}"#),
+        ] {
+            assert_eq!(name(&json).as_deref(), Some("outer"), "{json}");
+        }
+        assert_eq!(name(r#"{"kind":"A","metadata":{}}"#), None);
+        // What comes after them is not looked at.
+        assert_eq!(name(r#"{"kind":"A","metadata":{"name":"a"},"spec":{"#).as_deref(), Some("a"));
+        assert!(Answer::new(r#"{"kind":"A","metadata":{"#.to_owned(), None).metadata().is_err());
     }
 
     #[test]
