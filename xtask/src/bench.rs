@@ -21,11 +21,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if !arguments.iter().any(|argument| WITHOUT_PROGRAM.contains(&argument.as_str())) {
         // The others start the program that stands beside them.
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
-        process::run(process::cargo().args(program))?;
+        process::run(process::cargo().args(program).args(["--bin", "steersman"]))?;
     }
     let named = arguments.first().filter(|name| !name.starts_with('-'));
     if named.is_none_or(|name| name == "node") {
         containerd::need()?;
+        let agent = ["build", "--profile", "small", "--locked", "--package", "steersman-cli"];
+        process::run(process::cargo().args(agent).args(["--bin", "steersman-node"]))?;
     }
     if arguments.iter().any(|argument| argument == "--upstream") {
         etcd::need()?; // Kubernetes' own programs keep their objects there

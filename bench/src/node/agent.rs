@@ -35,7 +35,8 @@ impl Agent {
     pub(super) async fn start(room: &Room, kubeconfig: &Path, user: &User) -> Result<Self, String> {
         let mut nodes = user.follow(NODES, &room.node).await?;
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
-        let program = here.with_file_name("steersman-node");
+        let target = here.ancestors().nth(2).ok_or("no directory above the benchmarks")?;
+        let program = target.join("small/steersman-node");
         let child = Command::new(&program)
             .arg("--kubeconfig")
             .arg(kubeconfig)
