@@ -15,7 +15,8 @@ use crate::plugins::{
     BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, Handle,
     ImageLocality, InterPodAffinity, NodeAffinity, NodeDeclaredFeatures, NodeName, NodePorts,
     NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, PrioritySort, SchedulingGates,
-    ShapePoint, Strategy, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
+    ShapePoint, Strategy, TaintToleration, Timeouts, VolumeBinding, VolumeRestrictions, VolumeZone,
+    Weighted,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,7 +96,7 @@ pub(super) struct VolumeBindingArgs {
     pub(super) shape: Option<Vec<Point>>,
 }
 
-/// How long it may take. Devices are looked for without a limit: here that does not take long.
+/// How long it may take to look for devices on a node, and until they are ready.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DynamicResourcesArgs {
@@ -156,17 +157,16 @@ pub(super) fn make(
         }
         "NodeResourcesBalancedAllocation" => {
             let BalancedArgs { resources } = read(name, args)?;
-            Arc::new(match resources.is_empty() {
-                true => BalancedAllocation::default(),
-                false => BalancedAllocation { resources: weighted(resources) },
-            })
+            let handle = Arc::clone(handle);
+            let mut plugin = BalancedAllocation { handle, ..BalancedAllocation::default() };
+            if !resources.is_empty() {
+                plugin.resources = weighted(resources);
+            }
+            Arc::new(plugin)
         }
         "DynamicResources" => {
-            let DynamicResourcesArgs { binding_timeout, .. } = read(name, args)?;
-            let given = binding_timeout.as_deref().and_then(steersman_cel::Duration::parse);
-            let nanos = given.and_then(|given| u64::try_from(given.nanos).ok());
-            let timeout = nanos.map_or(Duration::from_secs(600), Duration::from_nanos);
-            Arc::new(DynamicResources::new(timeout, Arc::clone(handle)))
+            let timeouts = timeouts(&read(name, args)?);
+            Arc::new(DynamicResources::new(timeouts, Arc::clone(handle)))
         }
         "ImageLocality" => Arc::new(ImageLocality),
         "DefaultBinder" => Arc::new(DefaultBinder),
@@ -225,6 +225,24 @@ fn decoded<T: DeserializeOwned + Default>(name: &str, args: &Value) -> Result<T,
 
 fn read<T: DeserializeOwned + Default>(name: &str, args: &Value) -> Result<T, ConfigurationError> {
     decoded(name, args).map_err(ConfigurationError::Malformed)
+}
+
+fn timeouts(args: &DynamicResourcesArgs) -> Timeouts {
+    let default = Timeouts::default();
+    let given = |text: &Option<String>| text.as_deref().and_then(duration);
+    Timeouts {
+        filter: match given(&args.filter_timeout) {
+            Some(filter) => (!filter.is_zero()).then_some(filter),
+            None => default.filter,
+        },
+        binding: given(&args.binding_timeout).unwrap_or(default.binding),
+    }
+}
+
+/// What Go writes as a duration, unless that is negative.
+fn duration(text: &str) -> Option<Duration> {
+    let given = steersman_cel::Duration::parse(text)?;
+    u64::try_from(given.nanos).ok().map(Duration::from_nanos)
 }
 
 fn weighted(resources: Vec<ResourceSpec>) -> Vec<Weighted> {

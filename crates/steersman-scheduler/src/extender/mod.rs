@@ -289,8 +289,8 @@ impl Extender {
             pod.ok_or_else(|| {
                 let url = &self.configuration.url_prefix;
                 format!(
-                    "extender: {url} claims to preempt pod (UID: {uid}) on node: {name}, but the pod \
-                     is not found on that node"
+                    "extender: {url} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, but the \
+                     pod is not found on that node"
                 )
             })
         };

@@ -21,7 +21,10 @@ impl Extenders {
         let mut found = profile.feasible(cycle, start)?;
         let is_nominated = found.nodes.len() == 1
             && cycle.info.nominated_node.as_deref() == Some(found.nodes[0].name());
-        let mut nodes = self.filter(cycle, &mut found).await?;
+        let mut nodes = match self.filter(cycle, &mut found).await {
+            Err(_) if is_nominated => Vec::new(), // that node is only tried first
+            filtered => filtered?,
+        };
         if nodes.is_empty() && is_nominated {
             found = profile.search(cycle, start, found)?;
             nodes = self.filter(cycle, &mut found).await?;

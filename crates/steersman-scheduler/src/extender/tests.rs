@@ -175,6 +175,17 @@ fn an_extender_that_fails_keeps_pods_from_everywhere_unless_it_may_be_ignored() 
 }
 
 #[test]
+fn a_node_that_was_nominated_is_only_tried_first() {
+    // Of that node alone it makes no sense.
+    let server = Server::answering(|_| (200, json!({"NodeNames": ["b"]})));
+    let extenders = server.extenders(&json!({"filterVerb": "f", "nodeCacheCapable": true}));
+    let nominated = pod("p", &json!({"status": {"nominatedNodeName": "a"}}));
+    assert_eq!(server.place(&world(), &extenders, &nominated), on("b"));
+    let asked: Vec<Value> = server.asked().iter().map(|it| it.1["NodeNames"].clone()).collect();
+    assert_eq!(asked, [json!(["a"]), json!(["a", "b", "c"])]);
+}
+
+#[test]
 fn an_extender_is_asked_about_pods_with_its_resources_only() {
     let server = Server::answering(|_| (200, json!({"NodeNames": ["b"]})));
     let managed = json!([{"name": "example.com/gpu", "ignoredByScheduler": true}]);
@@ -239,8 +250,8 @@ fn an_extender_strikes_out_whom_a_pod_would_make_go() {
     assert_eq!(told, "v-b");
     let url = &server.url;
     let wrong = format!(
-        "extender: {url} claims to preempt pod (UID: x) on node: b, but the pod is not found on that \
-         node"
+        "extender: {url} claims to preempt pod (UID: &{{x}}) on node: b, but the pod is not found on \
+         that node"
     );
     assert_eq!(preempt(json!({"preemptVerb": "wrong"})), Err(wrong));
     assert_eq!(preempt(json!({"preemptVerb": "wrong", "ignorable": true})).unwrap().len(), 2);

@@ -31,6 +31,11 @@ impl ClassResources {
         self.0.is_empty()
     }
 
+    /// The resources with the names of their classes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(resource, class)| (resource.as_str(), class.as_str()))
+    }
+
     /// The class of a resource.
     pub(crate) fn class(&self, resource: &str) -> Option<&str> {
         self.0.get(resource).map(String::as_str)

@@ -31,16 +31,17 @@ impl Nominator {
         self.by_node.entry(Arc::clone(node)).or_default().push(pod);
     }
 
-    /// Counts a Pod nowhere.
-    pub fn remove(&mut self, uid: &str) {
-        let Some(node) = self.nodes.remove(uid) else { return };
+    /// Counts a Pod nowhere. The Pod, if it was counted.
+    pub fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+        let node = self.nodes.remove(uid)?;
         self.note(&node);
-        if let Some(pods) = self.by_node.get_mut(&node) {
-            pods.retain(|pod| &*pod.uid != uid);
-            if pods.is_empty() {
-                self.by_node.remove(&node);
-            }
+        let pods = self.by_node.get_mut(&node)?;
+        let place = pods.iter().position(|pod| &*pod.uid == uid)?;
+        let removed = pods.remove(place);
+        if pods.is_empty() {
+            self.by_node.remove(&node);
         }
+        Some(removed)
     }
 
     fn note(&mut self, node: &Arc<str>) {

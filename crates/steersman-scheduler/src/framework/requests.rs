@@ -58,8 +58,8 @@ impl PodRequests {
 /// What has been given to a Pod and to its containers, which may be resized.
 struct Given<'a> {
     containers: Vec<&'a ContainerStatus>,
-    /// To the Pod as a whole, if it says so, and what it has.
-    whole: Option<Resources>,
+    /// Where it stands what was given to the Pod as a whole, and what it has.
+    whole: Option<&'a PodStatus>,
     /// What is asked for cannot be given here, so that it does not count.
     is_infeasible: bool,
 }
@@ -74,16 +74,19 @@ impl<'a> Given<'a> {
         let pending = |type_: &str| type_ == "PodResizePending";
         let mut conditions = status.conditions.iter().flatten();
         let condition = conditions.find(|condition| pending(&condition.type_));
-        let whole = status.resources.as_ref().map(|actual| {
-            let mut whole = Resources::of(actual.requests.as_ref());
-            whole.raise(&Resources::of(status.allocated_resources.as_ref()));
-            whole
-        });
         Self {
             containers: statuses.flatten().filter(resized).collect(),
-            whole,
+            whole: Some(status),
             is_infeasible: condition.is_some_and(|c| c.reason.as_deref() == Some("Infeasible")),
         }
+    }
+
+    /// What was given to the Pod as a whole, and what it has.
+    fn whole(&self) -> Option<Resources> {
+        let status = self.whole?;
+        let mut whole = Resources::of(status.resources.as_ref()?.requests.as_ref());
+        whole.raise(&Resources::of(status.allocated_resources.as_ref()));
+        Some(whole)
     }
 
     /// What a container takes.
@@ -144,9 +147,11 @@ fn of_containers(spec: &PodSpec, given: &Given<'_>, assumptions: &[(&str, i64)])
 /// What a Pod says about itself beats its containers; what it takes beside them is added.
 fn of_whole(spec: &PodSpec, given: &Given<'_>, requests: &mut Resources) {
     let whole = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    // Every Pod that runs says what it has; it matters for those that ask as a whole.
+    let taken_of_all = whole.and_then(|_| given.whole());
     for name in whole.into_iter().flat_map(BTreeMap::keys) {
         let asked = Resources::of(whole).get(name);
-        let taken = given.whole.as_ref().map(|whole| whole.get(name));
+        let taken = taken_of_all.as_ref().map(|whole| whole.get(name));
         requests.set(
             name,
             match taken {

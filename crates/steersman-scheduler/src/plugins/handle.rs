@@ -7,6 +7,7 @@ use steersman::Client;
 
 use super::allocations::Allocations;
 use super::chosen_volumes::ChosenVolumes;
+use super::dynamic_resources::Selectors;
 use super::under_way::UnderWay;
 use crate::framework::Lister;
 
@@ -17,6 +18,8 @@ pub(crate) struct Handle {
     pub(crate) preempting: UnderWay,
     /// Devices that were taken, and are not seen in their claims yet.
     pub(crate) allocations: Allocations,
+    /// Expressions that select devices, ready to be asked.
+    pub(crate) selectors: Arc<Selectors>,
     /// Volumes that were chosen, and are not seen bound yet.
     pub(crate) chosen_volumes: ChosenVolumes,
     /// Whether somebody beside plug-ins has a say in who has to go.

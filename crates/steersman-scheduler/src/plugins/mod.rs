@@ -31,7 +31,7 @@ mod volumes;
 
 pub(crate) use default_binder::DefaultBinder;
 pub(crate) use default_preemption::{DefaultPreemption, best};
-pub(crate) use dynamic_resources::DynamicResources;
+pub(crate) use dynamic_resources::{DynamicResources, Timeouts};
 pub(crate) use handle::Handle;
 pub(crate) use image_locality::ImageLocality;
 pub(crate) use inter_pod_affinity::InterPodAffinity;

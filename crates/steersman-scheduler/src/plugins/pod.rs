@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{Pod, Toleration};
 
 use crate::framework::{ClusterEvent, Object};
 
-/// Whether an event is about the Pod itself.
+/// Whether an event is a change of the Pod itself.
 pub(crate) fn is_of(pod: &Pod, event: &ClusterEvent) -> bool {
     let Object::Pod(change) = &event.object else { return false };
-    change.either().is_some_and(|changed| Some(&*changed.uid) == pod.metadata.uid.as_deref())
+    change.new.as_ref().is_some_and(|changed| Some(&*changed.uid) == pod.metadata.uid.as_deref())
 }
 
 /// What a Pod tolerates.

@@ -313,6 +313,11 @@ impl SchedulingQueue {
 
     /// Something happened. Whether somebody is to be tried now.
     pub(crate) fn happened(&mut self, event: &ClusterEvent) -> bool {
+        self.happened_for(event, i32::MAX)
+    }
+
+    /// The same if it can only help Pods of this priority at most.
+    pub(crate) fn happened_for(&mut self, event: &ClusterEvent, priority_max: i32) -> bool {
         self.in_flight.note(event);
         if self.unschedulable.is_empty() {
             return false;
@@ -320,7 +325,10 @@ impl SchedulingQueue {
         let concerned = self.unschedulable.refused_by(|refusers| self.concerns(refusers, event));
         let mut any = false;
         for uid in concerned {
-            any |= self.reconsider(&uid, event);
+            let pending = self.unschedulable.get(&uid);
+            if pending.is_some_and(|it| it.info.priority <= priority_max) {
+                any |= self.reconsider(&uid, event);
+            }
         }
         any
     }

@@ -159,13 +159,16 @@ fn on_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) {
         gone(shared, before); // another took its name
     }
     let Some(pod) = item.object() else { return };
-    let was_nominated = matches!(event, Event::Updated { old, .. }
-        if old.object().is_some_and(|old| is_nominated(&old)));
+    let nominated = match event {
+        Event::Updated { old, .. } if old.uid() == Some(uid) => {
+            old.object().filter(|old| is_nominated(old))
+        }
+        _ => None,
+    };
     match bound_to(&pod) {
         _ if is_terminal(&pod) => gone(shared, uid),
         Some(node) => assigned(shared, &pod, node),
-        None if pod.metadata.deletion_timestamp.is_some() => gone(shared, uid),
-        None => unassigned(shared, profiles, &pod, was_nominated),
+        None => unassigned(shared, profiles, &pod, nominated.as_deref()),
     }
 }
 
@@ -192,42 +195,66 @@ fn assigned(shared: &Shared, pod: &Pod, node: &str) {
     }
 }
 
-/// Takes in a Pod that has no node. Where it is to go may be taken back, but is not yet written if it
-/// has just been decided.
-fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod, was_nominated: bool) {
+/// Takes in a Pod that has no node, and what it was if it said where it was to go. That may be taken
+/// back, but is not yet written if it has just been decided.
+fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod, nominated: Option<&Pod>) {
     let info = Arc::new(PodInfo::of(pod));
     if !profiles.contains_key(&info.scheduler_name) {
         return;
     }
     let mut state = shared.lock();
     if state.cache.is_assumed(&info.uid) {
-        return; // its binding is on its way to the server
+        drop(state);
+        if info.is_terminating {
+            gone(shared, &info.uid);
+        }
+        return; // otherwise its binding is on its way to the server
     }
     if let Some(node) = &info.nominated_node {
         Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), node);
-    } else if was_nominated {
+    } else if nominated.is_some() {
         state.unnominate(&info.uid);
+    }
+    if info.is_terminating {
+        goes(shared, &mut state, &info.uid);
     }
     state.queue.set(&info, pod);
     drop(state);
     shared.wake.notify_one();
+    let Some(old) = nominated.map(PodInfo::of) else { return };
+    if old.nominated_node != info.nominated_node {
+        let priority = old.priority;
+        freed(shared, Arc::new(old), priority);
+    }
+}
+
+/// What a Pod took is free for Pods of this priority at most. Who was only to go to a node counted
+/// there for no others.
+fn freed(shared: &Shared, old: Arc<PodInfo>, priority_max: i32) {
+    let object = Object::Pod(Before { old: Some(old), new: None });
+    let (resource, action) = (Resource::AssignedPod, Action::DELETE);
+    shared.happened_for(&ClusterEvent { resource, action, object }, priority_max);
 }
 
 /// A Pod takes nothing any more.
 fn gone(shared: &Shared, uid: &str) {
     let mut state = shared.lock();
     state.queue.remove(uid);
-    let was_nominated = state.unnominate(uid);
+    let nominated = state.unnominate(uid);
     let old = state.cache.remove_pod(uid);
     goes(shared, &mut state, uid);
-    let matters = (old.is_some() || was_nominated) && state.queue.listens();
+    let listens = state.queue.listens();
     drop(state);
     shared.waiting.reject(uid, "", "removed");
     shared.storage.send_modify(|changes| *changes += 1); // nobody needs its volumes any more
-    if matters {
-        let object = Object::Pod(Before { old, new: None });
-        let (resource, action) = (Resource::AssignedPod, Action::DELETE);
-        shared.happened(&ClusterEvent { resource, action, object });
+    match (old, nominated) {
+        _ if !listens => {}
+        (Some(old), _) => freed(shared, old, i32::MAX),
+        (None, Some(nominated)) => {
+            let priority = nominated.priority;
+            freed(shared, nominated, priority);
+        }
+        (None, None) => {}
     }
 }
 
@@ -259,32 +286,100 @@ fn is_terminal(pod: &Pod) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use steersman::ObjectKey;
+    use steersman::cache::Item;
 
     use super::*;
     use crate::config::{Configuration, assemble};
+    use crate::framework::{FitError, Refusal};
     use crate::plugins::Handle;
     use crate::queue::{Backoff, SchedulingQueue};
     use crate::scheduler::WaitingPods;
     use crate::testing::pod;
 
-    #[tokio::test(start_paused = true)]
-    async fn no_room_is_kept_for_a_pod_whose_nomination_is_taken_back() {
+    /// A scheduler that can read these Pods.
+    fn scheduler(pods: Vec<Pod>) -> (Shared, Arc<Profiles>) {
         let handle: Arc<Handle> = Arc::default();
         let assembled = assemble(&Configuration::default(), &[], &handle).unwrap();
         let profiles = Arc::new(assembled.profiles);
-        let read = Box::new(|_: &_| None);
-        let queue =
-            SchedulingQueue::new(Arc::clone(&profiles), assembled.sort, Backoff::default(), read);
-        let shared = Shared::new(queue, handle, WaitingPods::default());
+        let pods: Vec<Arc<Pod>> = pods.into_iter().map(Arc::new).collect();
+        let read =
+            move |key: &ObjectKey| pods.iter().find(|it| ObjectKey::of(&***it) == *key).cloned();
+        let (sort, backoff) = (assembled.sort, Backoff::default());
+        let queue = SchedulingQueue::new(Arc::clone(&profiles), sort, backoff, Box::new(read));
+        (Shared::new(queue, handle, WaitingPods::default()), profiles)
+    }
+
+    /// The names of those that are tried next.
+    fn tried(shared: &Shared) -> String {
+        let popped = || Some(shared.lock().queue.pop()?.info.key.name.to_string());
+        let mut names: Vec<String> = std::iter::from_fn(popped).collect();
+        names.sort();
+        names.join(" ")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_room_is_kept_for_a_pod_whose_nomination_is_taken_back() {
+        let (shared, profiles) = scheduler(Vec::new());
         let on = |shared: &Shared| shared.lock().nominator.node_of("p").map(ToString::to_string);
         let nominated = pod("p", &json!({"status": {"nominatedNodeName": "n"}}));
         let plain = pod("p", &json!({}));
         assert_eq!((is_nominated(&nominated), is_nominated(&plain)), (true, false));
-        unassigned(&shared, &profiles, &nominated, false);
+        unassigned(&shared, &profiles, &nominated, None);
         assert_eq!(on(&shared).as_deref(), Some("n"));
-        unassigned(&shared, &profiles, &plain, false);
+        unassigned(&shared, &profiles, &plain, None);
         assert_eq!(on(&shared).as_deref(), Some("n"), "it may not be written yet");
-        unassigned(&shared, &profiles, &plain, true);
+        unassigned(&shared, &profiles, &plain, Some(&nominated));
         assert_eq!(on(&shared), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_a_nomination_goes_who_matters_no_more_is_tried_again() {
+        let of = |name: &str, priority: i32, status: &serde_json::Value| {
+            pod(name, &json!({"spec": {"priority": priority}, "status": status}))
+        };
+        let to = |node: &str| Item::typed(of("p", 5, &json!({"nominatedNodeName": node})));
+        let updated = |node: &str| Event::Updated { old: to("n"), new: to(node) };
+        let gone = Event::Deleted { object: to("n"), final_state_unknown: false };
+        for (event, expected) in [
+            (updated("n"), ""),
+            (updated("m"), "equal lower p"),
+            (updated(""), "equal lower p"),
+            (gone, "equal lower"),
+        ] {
+            let none = json!({});
+            let others = [of("lower", 0, &none), of("equal", 5, &none), of("higher", 9, &none)];
+            let p = of("p", 5, &json!({"nominatedNodeName": "n"}));
+            let (shared, profiles) = scheduler([&others[..], std::slice::from_ref(&p)].concat());
+            for pod in others.iter().chain([&p]) {
+                unassigned(&shared, &profiles, pod, None);
+                let mut state = shared.lock();
+                let pending = state.queue.pop().unwrap();
+                let mut error = FitError::default();
+                error.refused_by("NodeResourcesFit", &Refusal::unschedulable("no"));
+                state.queue.put_back(pending, Some(&error));
+            }
+            on_pod(&shared, &profiles, &event);
+            assert_eq!(tried(&shared), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_is_being_deleted_is_looked_at_unless_it_is_being_bound() {
+        let deleted = json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}});
+        let pods = [pod("p", &json!({})), pod("p", &deleted)];
+        let updated = || {
+            let [old, new] = pods.clone().map(Item::typed);
+            Event::Updated { old, new }
+        };
+        let (shared, profiles) = scheduler(pods[1..].to_vec());
+        on_pod(&shared, &profiles, &updated());
+        assert_eq!(tried(&shared), "p", "people are told that it is not scheduled");
+
+        let (shared, profiles) = scheduler(pods[1..].to_vec());
+        shared.lock().cache.assume(Arc::new(PodInfo::of(&pods[0])), &"n".into());
+        on_pod(&shared, &profiles, &updated());
+        assert_eq!(tried(&shared), "");
+        assert!(!shared.lock().cache.has_pod("p"), "it takes nothing any more");
     }
 }

@@ -332,11 +332,16 @@ impl Worker {
     /// The Pod, unless it needs no node any more.
     fn still_to_schedule(&self, info: &PodInfo) -> Option<(Arc<Pod>, Arc<Profile>)> {
         let pod = self.informers.pods.cache().get(&info.key)?;
-        let is_same = pod.metadata.uid.as_deref() == Some(&*info.uid);
-        let is_wanted = pod.metadata.deletion_timestamp.is_none() && bound_to(&pod).is_none();
-        let is_assumed = self.shared.lock().cache.is_assumed(&info.uid);
         let profile = Arc::clone(self.profiles.get(&info.scheduler_name)?);
-        (is_same && is_wanted && !is_assumed).then_some((pod, profile))
+        if pod.metadata.uid.as_deref() != Some(&*info.uid) || bound_to(&pod).is_some() {
+            return None;
+        }
+        if pod.metadata.deletion_timestamp.is_some() {
+            report::skip(&pod, info, &self.recorder_of(&profile));
+            return None;
+        }
+        let is_assumed = self.shared.lock().cache.is_assumed(&info.uid);
+        (!is_assumed).then_some((pod, profile))
     }
 
     /// Counts a Pod on its node from now on.

@@ -102,6 +102,12 @@ impl Report {
     }
 }
 
+/// Tells people that nothing is done for a Pod which is being deleted.
+pub(super) fn skip(pod: &Pod, info: &PodInfo, by: &Recorder) {
+    let skipped = NewEvent::warning("FailedScheduling").action("Scheduling");
+    by.event(pod, skipped.note(format!("skip schedule deleting pod: {}", info.key)));
+}
+
 /// A text that fits into a note.
 fn shortened(text: &str) -> String {
     if text.len() <= NOTE_MAX {

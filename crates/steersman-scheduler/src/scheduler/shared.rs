@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 use super::pre_binding::PreBinding;
 use super::waiting::WaitingPods;
 use crate::cache::Cache;
-use crate::framework::{ClusterEvent, Nominator};
+use crate::framework::{ClusterEvent, Nominator, PodInfo};
 use crate::metrics::{Kept, Reading};
 use crate::plugins::Handle;
 use crate::queue::{Depth, SchedulingQueue};
@@ -67,16 +67,20 @@ impl Shared {
             self.wake.notify_one();
         }
     }
+
+    /// The same if it can help only Pods of this priority at most.
+    pub(super) fn happened_for(&self, event: &ClusterEvent, priority_max: i32) {
+        if self.lock().queue.happened_for(event, priority_max) {
+            self.wake.notify_one();
+        }
+    }
 }
 
 impl State {
-    /// Counts a Pod nowhere but where it is. Whether it was to go to a node.
-    pub(super) fn unnominate(&mut self, uid: &str) -> bool {
-        let was_nominated = self.nominator.node_of(uid).is_some();
-        if was_nominated {
-            Arc::make_mut(&mut self.nominator).remove(uid);
-        }
-        was_nominated
+    /// Counts a Pod nowhere but where it is. The Pod, if it was to go to a node.
+    pub(super) fn unnominate(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+        self.nominator.node_of(uid)?; // mostly there is nothing to copy
+        Arc::make_mut(&mut self.nominator).remove(uid)
     }
 }
 

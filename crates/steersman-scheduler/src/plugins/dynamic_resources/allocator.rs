@@ -2,25 +2,28 @@
 //!
 //! Claim after claim, request after request and device after device the first one is taken that is
 //! free and selected; if what comes after finds none then, the next one is tried. So what can be
-//! found is found, and the first that is found is taken.
+//! found is found, and the first that is found is taken. What plainly cannot be had is not tried, and
+//! what takes too long is given up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::{
-    AllocationResult, Device, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration,
-    ResourceClaim, ResourceSlice,
+    AllocationResult, Device, DeviceClass, DeviceSelector, ResourceClaim, ResourceSlice,
 };
 use steersman::ObjectKey;
 
 use super::capacity::{has_room, portion};
 use super::constraint::Constraint;
 use super::counters::Counters;
+use super::deadline::Deadline;
 use super::pools::{Pool, PoolState, Slices, devices, is_for};
 use super::request::{Mode, Request, requests};
 use super::result;
 use super::selectors::{Selectors, is_true};
+use super::taints::is_barred;
 use crate::framework::Lister;
 use crate::plugins::allocations::{Holding, Taken as Devices};
 use crate::plugins::consumed::Consumed;
@@ -35,6 +38,8 @@ pub(super) struct Allocator {
     pub(super) taken: Devices,
     pub(super) lister: Arc<dyn Lister>,
     pub(super) selectors: Arc<Selectors>,
+    /// How long it may take on a node, if not as long as it takes.
+    pub(super) timeout: Option<Duration>,
 }
 
 /// Why devices cannot be looked for.
@@ -44,6 +49,8 @@ pub(super) enum Problem {
     OnNode(&'static str),
     /// On any node: a claim, a class or a slice is at fault.
     Everywhere(String),
+    /// It takes too long.
+    TooLate,
 }
 
 /// A device that a node reaches.
@@ -98,6 +105,7 @@ struct Place {
 enum Stop {
     /// A claim would get more devices than it can have.
     TooMany,
+    TooLate,
     Failed(String),
 }
 
@@ -116,6 +124,7 @@ struct Search<'a, 'c> {
     counters: Counters,
     /// Whether a candidate is selected by an alternative of a request of a claim.
     selected: HashMap<(usize, usize, usize, usize), bool>,
+    deadline: Deadline,
 }
 
 impl Allocator {
@@ -138,13 +147,20 @@ impl Allocator {
             taken: vec![Vec::new(); claims.len()],
             counters: Counters::of(&pools, |device| !self.taken.of(device).is_free()),
             selected: HashMap::new(),
+            deadline: Deadline::after(self.timeout),
         };
         for claim in claims {
             search.prepare(claim).map_err(Problem::Everywhere)?;
         }
-        match search.next(Place::default()) {
+        let found = match search.is_hopeless() {
+            Ok(true) => Ok(false),
+            // What is wrong with an expression is told by the search, if it comes to that.
+            Ok(false) | Err(_) => search.next(Place::default()),
+        };
+        match found {
             Ok(true) => {}
             Err(Stop::Failed(why)) => return Err(Problem::Everywhere(why)),
+            Err(Stop::TooLate) => return Err(Problem::TooLate),
             Ok(false) | Err(Stop::TooMany) => {
                 let is_invalid = pools.iter().any(|pool| pool.state == PoolState::Invalid);
                 return match is_invalid {
@@ -254,8 +270,51 @@ impl<'c> Search<'_, 'c> {
         Ok(all)
     }
 
+    /// Whether a request wants more than there is for it, whatever the others get.
+    fn is_hopeless(&mut self) -> Result<bool, String> {
+        for claim in 0..self.wanted.len() {
+            for request in 0..self.wanted[claim].requests.len() {
+                let at = Place { claim, request, ..Place::default() };
+                let mut is_possible = false;
+                for alternative in 0..self.wanted[claim].requests[request].len() {
+                    is_possible = is_possible || self.has_candidates(at, alternative)?;
+                }
+                if !is_possible {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether there are as many candidates for a request as it wants.
+    fn has_candidates(&mut self, at: Place, alternative: usize) -> Result<bool, String> {
+        let request = self.wanted[at.claim].requests[at.request][alternative].clone();
+        let claim = self.wanted[at.claim].claim;
+        let key = (at.claim, at.request, alternative);
+        let mut missing = match request.mode {
+            Mode::Exactly(count) => count,
+            Mode::All => 0, // those have been looked for
+        };
+        for place in 0..self.candidates.len() {
+            if missing == 0 {
+                break;
+            }
+            if self.is_open(place, at, alternative)
+                && self.is_selected(place, &request, claim, key)?
+                && self.may_be_had(place, at, alternative)
+            {
+                missing -= 1;
+            }
+        }
+        Ok(missing == 0)
+    }
+
     /// Takes what is still to be taken from a place of the search on. Whether that worked out.
     fn next(&mut self, at: Place) -> Result<bool, Stop> {
+        if self.deadline.is_over() {
+            return Err(Stop::TooLate);
+        }
         if at.claim >= self.wanted.len() {
             return Ok(true);
         }
@@ -306,23 +365,53 @@ impl<'c> Search<'_, 'c> {
             let place = request.all[at.device];
             return self.one(at, alternative, place, true);
         }
+        self.some(at, alternative, count - at.device)
+    }
+
+    /// The first candidates, as many as are still needed, with which what comes after works out.
+    fn some(&mut self, at: Place, alternative: usize, needed: usize) -> Result<bool, Stop> {
+        let request = self.wanted[at.claim].requests[at.request][alternative].clone();
+        let claim = self.wanted[at.claim].claim;
+        let key = (at.claim, at.request, alternative);
         for place in at.from..self.candidates.len() {
-            let candidate = &self.candidates[place];
-            if self.pools[candidate.pool].state != PoolState::Usable
-                || self.is_in_use(place, at, alternative)
-            {
+            if !self.is_open(place, at, alternative) {
                 continue;
             }
-            let request = self.wanted[at.claim].requests[at.request][alternative].clone();
-            let claim = self.wanted[at.claim].claim;
-            let key = (at.claim, at.request, alternative);
-            if self.is_selected(place, &request, claim, key).map_err(Stop::Failed)?
+            let is_selected = self.is_selected(place, &request, claim, key);
+            if !is_selected.map_err(Stop::Failed)? {
+                continue;
+            }
+            // Where there are too few, the rest is only looked at for what is wrong with it.
+            if self.are_enough(place, at, alternative, needed)
                 && self.one(at, alternative, place, false)?
             {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether so many candidates may be had from a place on, as far as is known.
+    fn are_enough(&self, from: usize, at: Place, alternative: usize, needed: usize) -> bool {
+        let rest = from..self.candidates.len();
+        let may_be_had = |place: &usize| self.may_be_had(*place, at, alternative);
+        needed == 1 || rest.filter(may_be_had).take(needed).count() == needed
+    }
+
+    /// Whether a request may have a candidate, unless that is known to be against its selectors or
+    /// taints.
+    fn may_be_had(&self, place: usize, at: Place, alternative: usize) -> bool {
+        let key = (place, at.claim, at.request, alternative);
+        let request = &self.wanted[at.claim].requests[at.request][alternative];
+        self.selected.get(&key) != Some(&false)
+            && self.is_open(place, at, alternative)
+            && !is_barred(self.candidates[place].device, request.tolerations)
+    }
+
+    /// Whether a candidate is there for a request.
+    fn is_open(&self, place: usize, at: Place, alternative: usize) -> bool {
+        self.pools[self.candidates[place].pool].state == PoolState::Usable
+            && !self.is_in_use(place, at, alternative)
     }
 
     /// Takes a device, if it can be had, and what comes after it; otherwise gives it back.
@@ -385,7 +474,7 @@ impl<'c> Search<'_, 'c> {
         let candidate = &self.candidates[place];
         let (pool, device) = (candidate.pool, candidate.device);
         let request = &self.wanted[at.claim].requests[at.request][alternative];
-        if device.taints.iter().flatten().any(|taint| prevents(taint, request.tolerations)) {
+        if is_barred(device, request.tolerations) {
             return Ok(false);
         }
         let Some(portion) = self.portion(place, request) else { return Ok(false) };
@@ -487,25 +576,4 @@ impl<'c> Search<'_, 'c> {
         }
         Ok(true)
     }
-}
-
-/// Whether a taint keeps a device from who tolerates only these.
-fn prevents(taint: &DeviceTaint, tolerations: &[DeviceToleration]) -> bool {
-    matches!(taint.effect.as_str(), "NoExecute" | "NoSchedule")
-        && !tolerations.iter().any(|it| tolerates(it, taint))
-}
-
-fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {
-    let is_any = |wanted: Option<&str>, found: &str| {
-        wanted.is_none_or(|wanted| wanted.is_empty() || wanted == found)
-    };
-    is_any(toleration.effect.as_deref(), &taint.effect)
-        && is_any(toleration.key.as_deref(), &taint.key)
-        && match toleration.operator.as_deref().unwrap_or_default() {
-            "" | "Equal" => {
-                toleration.value.as_deref().unwrap_or_default()
-                    == taint.value.as_deref().unwrap_or_default()
-            }
-            operator => operator == "Exists",
-        }
 }

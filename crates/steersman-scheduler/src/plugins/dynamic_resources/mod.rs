@@ -13,14 +13,17 @@ mod claims;
 mod conditions;
 mod constraint;
 mod counters;
+mod deadline;
 mod extended;
 mod known;
 mod pools;
 mod request;
 mod result;
 mod selectors;
+mod taints;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod uuid;
 mod waiting;
 
@@ -40,7 +43,8 @@ use self::claims::{claims_of, is_free_but_for, is_full_for, is_reserved_for};
 use self::extended::OnNode;
 use self::known::{Claims, Found, Known};
 use self::pools::Slices;
-use self::selectors::Selectors;
+pub(super) use self::selectors::Selectors;
+pub(super) use self::totals::DeviceTotals;
 use super::allocations::{allocation, uid};
 use super::handle::Handle;
 use super::normalize::by_largest;
@@ -54,18 +58,30 @@ use crate::framework::{
 /// So many alternatives a request can have, and the first of them is worth as much.
 const ALTERNATIVES_MAX: i64 = 8;
 
+/// How long things may take.
+pub(crate) struct Timeouts {
+    /// To look for devices on a node, if not as long as it takes.
+    pub(crate) filter: Option<Duration>,
+    /// Until devices are ready.
+    pub(crate) binding: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { filter: Some(Duration::from_secs(10)), binding: Duration::from_secs(600) }
+    }
+}
+
 /// Looks after claims for devices.
 pub(crate) struct DynamicResources {
-    /// How long it may take until devices are ready.
-    timeout: Duration,
+    timeouts: Timeouts,
     handle: Arc<Handle>,
-    selectors: Arc<Selectors>,
 }
 
 impl DynamicResources {
-    /// It may take this long until devices are ready.
-    pub(crate) fn new(timeout: Duration, handle: Arc<Handle>) -> Self {
-        Self { timeout, handle, selectors: Arc::default() }
+    /// Things may take this long.
+    pub(crate) fn new(timeouts: Timeouts, handle: Arc<Handle>) -> Self {
+        Self { timeouts, handle }
     }
 
     /// The claims of a Pod, or why it has to wait for them.
@@ -128,7 +144,8 @@ impl DynamicResources {
             slices: Slices::new(cycle.lister.resource_slices()),
             taken: self.handle.allocations.devices(|| cycle.lister.resource_claims()),
             lister: Arc::clone(cycle.lister),
-            selectors: Arc::clone(&self.selectors),
+            selectors: Arc::clone(&self.handle.selectors),
+            timeout: self.timeouts.filter,
         });
         Ok(Known { claims, special, classes, allocator, findings: Mutex::default() })
     }
@@ -190,6 +207,11 @@ impl DynamicResources {
             Ok(None) => return Err(Refusal::unresolvable("cannot allocate all claims")),
             Err(Problem::OnNode(why)) => return Err(Refusal::unresolvable(why)),
             Err(Problem::Everywhere(why)) => return Err(Refusal::error(why)),
+            Err(Problem::TooLate) => {
+                let name = node.metadata.name.as_deref().unwrap_or_default();
+                let why = format!("node {name}: timed out trying to allocate devices");
+                return Err(Refusal::error(why));
+            }
         };
         Ok(Some(Found { results: places.into_iter().zip(results).collect(), special }))
     }
@@ -202,7 +224,7 @@ impl DynamicResources {
         }
         !is_reached(claim, node)
             || match conditions::are_met(claim) {
-                Ok(is_ready) => !is_ready && conditions::is_late(claim, self.timeout, now),
+                Ok(is_ready) => !is_ready && conditions::is_late(claim, self.timeouts.binding, now),
                 Err(_) => true,
             }
     }
@@ -417,7 +439,7 @@ impl Plugin for DynamicResources {
         let known = known.as_ref()?;
         Some(Box::pin(async move {
             self.write(binding, known).await.map_err(Refusal::error)?;
-            waiting::wait(self.timeout, binding, known).await.map_err(Refusal::error)
+            waiting::wait(self.timeouts.binding, binding, known).await.map_err(Refusal::error)
         }))
     }
 }

@@ -57,6 +57,14 @@ impl Slices {
         Self { all, of_node, others }
     }
 
+    /// The slices that have something for a node, whatever else there is of their pools.
+    pub(super) fn reaching(&self, node: &Node) -> impl Iterator<Item = &ResourceSlice> {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let of_node = self.of_node.get(name).map_or(&[][..], Vec::as_slice);
+        let slices = of_node.iter().chain(&self.others).map(|place| &*self.all[*place]);
+        slices.filter(move |slice| reaches(slice, node))
+    }
+
     /// The pools with devices for a node: in the order of their names, and those last whose devices
     /// have to be attached first.
     pub(super) fn pools(&self, node: &Node) -> Vec<Pool<'_>> {

@@ -28,7 +28,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
 
 /// What was compiled before.
 #[derive(Debug, Default)]
-pub(super) struct Selectors(Mutex<HashMap<String, Arc<Compiled>>>);
+pub(crate) struct Selectors(Mutex<HashMap<String, Arc<Compiled>>>);
 
 /// An expression, or what is wrong with it.
 pub(super) type Compiled = Result<Program, String>;

@@ -3,7 +3,7 @@
 mod counts;
 mod scoring;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
@@ -155,19 +155,27 @@ fn may_match(term: &AffinityTerm, pod: &PodInfo) -> bool {
 
 /// Whether a change of another Pod may make this one fit.
 fn concerns(own: &PodInfo, change: &Before<PodInfo>) -> bool {
-    let terms = own.affinity.as_deref();
-    let near = |it: &PodInfo| any(terms.map(|terms| &*terms.required), it);
-    let far = |it: &PodInfo| any(terms.map(|terms| &*terms.required_anti), it);
-    let comes = |it: &Arc<PodInfo>| near(it);
-    let goes = |it: &Arc<PodInfo>| far(it) || any(Some(it.required_anti_affinity()), own);
+    let AffinityTerms { required, required_anti, .. } = terms_of(own);
+    let mut far = required_anti.iter();
+    // One that it must be near to is one by all terms.
+    let near = |it: &PodInfo| !required.is_empty() && required.iter().all(|by| may_match(by, it));
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) => (!near(old) && near(new)) || (far(old) && !far(new)),
-        (old, new) => old.iter().any(goes) || new.iter().any(comes),
+        (Some(old), Some(new)) => {
+            (!near(old) && near(new)) || far.any(|by| may_match(by, old) && !may_match(by, new))
+        }
+        (Some(old), None) => {
+            far.any(|by| may_match(by, old))
+                || old.required_anti_affinity().iter().any(|by| may_match(by, own))
+        }
+        (None, Some(new)) => near(new),
+        (None, None) => false,
     }
 }
 
-fn any(terms: Option<&[AffinityTerm]>, pod: &PodInfo) -> bool {
-    terms.unwrap_or_default().iter().any(|term| may_match(term, pod))
+/// The terms of a Pod.
+fn terms_of(pod: &PodInfo) -> &AffinityTerms {
+    static NONE: LazyLock<AffinityTerms> = LazyLock::new(AffinityTerms::default);
+    pod.affinity.as_deref().unwrap_or(&NONE)
 }
 
 /// Whether a namespace has other labels, so that its Pods are among those of a term now, or no more.
@@ -191,10 +199,8 @@ fn relabels(own: &PodInfo, change: &Before<Namespace>) -> bool {
 
 /// Whether a node that came or has other labels may be where a Pod can go.
 fn joins(own: &PodInfo, change: &Before<Node>) -> bool {
-    static NONE: std::sync::LazyLock<AffinityTerms> =
-        std::sync::LazyLock::new(AffinityTerms::default);
     let Some(new) = &change.new else { return false };
-    let terms = own.affinity.as_deref().unwrap_or(&NONE);
+    let terms = terms_of(own);
     let value = |node: &Node, key: &str| node.metadata.labels.as_ref()?.get(key).cloned();
     let Some(old) = &change.old else {
         return terms.required.iter().all(|it| value(new, &it.topology_key).is_some());

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use super::strategy::Weighted;
-use super::{Taken, taken};
+use super::{Taken, counts_devices, look_at_devices, taken};
 use crate::framework::{Cycle, Interest, NodeInfo, Plugin, Points, PreScore, Refusal, SCORE_MAX};
+use crate::plugins::handle::Handle;
 
 /// Compares the shares of several resources that are taken.
 pub(crate) struct BalancedAllocation {
     /// Which resources; their weights do not matter.
     pub(crate) resources: Vec<Weighted>,
+    /// Knows devices.
+    pub(crate) handle: Arc<Handle>,
 }
 
 impl Default for BalancedAllocation {
     fn default() -> Self {
         let weighted = |name: &str| Weighted { name: name.to_owned(), weight: 1 };
-        Self { resources: vec![weighted("cpu"), weighted("memory")] }
+        Self { resources: vec![weighted("cpu"), weighted("memory")], handle: Arc::default() }
     }
 }
 
@@ -33,6 +36,9 @@ impl Plugin for BalancedAllocation {
     }
 
     fn pre_score(&self, cycle: &mut Cycle<'_>, _: &[Arc<NodeInfo>]) -> Result<PreScore, Refusal> {
+        if counts_devices(&self.resources, cycle) {
+            look_at_devices(cycle, &self.handle);
+        }
         let asked = &cycle.info.requests.asked;
         Ok(match self.resources.iter().any(|it| asked.get(&it.name) != 0) {
             true => PreScore::Score,
@@ -40,15 +46,17 @@ impl Plugin for BalancedAllocation {
         })
     }
 
-    fn scores_locally(&self, _: &Cycle<'_>) -> bool {
-        true
+    /// Which devices are taken is not known of a node.
+    fn scores_locally(&self, cycle: &Cycle<'_>) -> bool {
+        !counts_devices(&self.resources, cycle)
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let asked = &cycle.info.requests.asked;
+        let devices = cycle.state.get();
         let resources = self.resources.iter();
         let resources = resources.filter_map(|Weighted { name, .. }| {
-            taken(name, &node.requested, asked.get(name), node)
+            taken(name, &node.requested, asked.get(name), node, devices)
         });
         let resources: Vec<Taken> = resources.collect();
         let with = evenness(&resources, |it| it.after);

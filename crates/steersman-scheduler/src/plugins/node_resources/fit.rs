@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::DeviceClass;
 
 use super::strategy::{Strategy, Weighted};
-use super::taken;
+use super::{counts_devices, look_at_devices, taken};
 use crate::framework::{
     Action, Before, ClassResources, ClusterEvent, Code, Cycle, Hint, IMPLICIT, Interest, NodeInfo,
     Object, Plugin, PodInfo, PodRequests, Points, PreScore, Refusal, Replacement, Resource,
@@ -154,23 +154,28 @@ impl Plugin for Fit {
         if cycle.spec().resources.is_some() {
             cycle.state.insert(OfContainers(PodRequests::assumed_of_containers(cycle.pod)));
         }
+        if counts_devices(&self.resources, cycle) {
+            look_at_devices(cycle, &self.handle);
+        }
         Ok(PreScore::Score)
     }
 
-    /// What the containers alone ask for is not known of a Pod that asks for the same as a whole.
+    /// What the containers alone ask for is not known of a Pod that asks for the same as a whole, nor
+    /// which devices are taken, of a node.
     fn scores_locally(&self, cycle: &Cycle<'_>) -> bool {
-        cycle.spec().resources.is_none()
+        cycle.spec().resources.is_none() && !counts_devices(&self.resources, cycle)
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let PodRequests { asked, assumed, .. } = &cycle.info.requests;
         let assumed = cycle.state.get().map_or(assumed, |OfContainers(assumed)| assumed);
+        let devices = cycle.state.get();
         self.strategy.sum(self.resources.iter().filter_map(|Weighted { name, weight }| {
             let wanted = match name.as_str() {
                 "cpu" | "memory" => assumed.get(name),
                 _ => asked.get(name),
             };
-            let taken = taken(name, &node.assumed, wanted, node)?;
+            let taken = taken(name, &node.assumed, wanted, node, devices)?;
             Some((self.strategy.score(taken.after, taken.allocatable), *weight))
         }))
     }

@@ -27,7 +27,7 @@ pub(super) struct Constraint {
     /// Whether nodes that the Pod does not select are left out.
     honors_affinity: bool,
     /// Whether nodes whose taints the Pod does not tolerate are left out.
-    honors_taints: bool,
+    pub(super) honors_taints: bool,
 }
 
 impl Constraint {

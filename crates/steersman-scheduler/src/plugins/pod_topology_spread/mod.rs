@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};
 use self::constraints::{Constraint, Unsatisfiable};
 use self::counts::Counts;
 use self::scoring::Scores;
-use super::pod::is_of;
 use crate::framework::{
     Action, Before, ClusterEvent, Cycle, Hint, Interest, Labels, NodeInfo, Object, Plugin, PodInfo,
     Points, PreFilter, PreScore, Refusal, Resource,
@@ -57,6 +56,7 @@ impl Plugin for PodTopologySpread {
                 Interest::new(Resource::AssignedPod, Action::DELETE),
                 Interest::new(Resource::AssignedPod, Action::POD_LABEL),
                 Interest::new(Resource::UnscheduledPod, Action::POD_LABEL),
+                Interest::new(Resource::UnscheduledPod, Action::POD_TOLERATION),
                 Interest::new(Resource::Node, Action::ADD),
                 Interest::new(Resource::Node, Action::DELETE),
                 Interest::new(Resource::Node, Action::NODE_LABEL),
@@ -68,14 +68,15 @@ impl Plugin for PodTopologySpread {
     fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
         let own = constraints::of_pod(pod, Unsatisfiable::DoNotSchedule);
         match &event.object {
-            Object::Pod(change) => (is_of(pod, event) || self.concerns(pod, &own, change)).into(),
-            Object::Node(change) => {
-                let counts = |node: &Node| {
-                    let labels = node.metadata.labels.as_ref();
-                    own.is_empty() || labels.is_some_and(|it| has_keys(&own, it))
-                };
-                [&change.old, &change.new].into_iter().flatten().any(|node| counts(node)).into()
+            // Of defaults it is not worked out for a hint what they are for the Pod.
+            Object::Pod(_) | Object::Node(_) if own.is_empty() && !is_elsewhere(pod, event) => {
+                Hint::Queue
             }
+            Object::Pod(_) if event.action == Action::POD_TOLERATION => {
+                own.iter().any(|constraint| constraint.honors_taints).into()
+            }
+            Object::Pod(change) => (!is_elsewhere(pod, event) && recounts(&own, change)).into(),
+            Object::Node(change) => moves(&own, change).into(),
             _ => Hint::Queue,
         }
     }
@@ -141,23 +142,37 @@ impl PodTopologySpread {
             false => constraints::of_pod(cycle.pod, unsatisfiable),
         }
     }
+}
 
-    /// Whether a change of another Pod changes what is counted for this one.
-    fn concerns(&self, pod: &Pod, own: &[Constraint], change: &Before<PodInfo>) -> bool {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        if change.either().is_none_or(|other| other.namespace() != namespace) {
-            return false;
+/// Whether an event is about a Pod of another namespace, which is counted for none of this one.
+fn is_elsewhere(pod: &Pod, event: &ClusterEvent) -> bool {
+    let Object::Pod(change) = &event.object else { return false };
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    change.either().is_none_or(|other| other.namespace() != namespace)
+}
+
+/// Whether a change of a Pod changes what is counted.
+fn recounts(constraints: &[Constraint], change: &Before<PodInfo>) -> bool {
+    let counts = |by: &Constraint, pod: &PodInfo| by.selector.matches(&pod.labels);
+    constraints.iter().any(|by| match (&change.old, &change.new) {
+        (Some(old), Some(new)) => counts(by, old) != counts(by, new),
+        (old, new) => old.iter().chain(new).any(|pod| counts(by, pod)),
+    })
+}
+
+/// Whether a node comes into a domain, goes from one, or counts in it by other taints.
+fn moves(constraints: &[Constraint], change: &Before<Node>) -> bool {
+    let domains = |node: &Node| -> Option<Vec<String>> {
+        let labels = node.metadata.labels.as_ref();
+        constraints.iter().map(|by| labels?.get(&by.topology_key).cloned()).collect()
+    };
+    let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => {
+            let (before, after) = (domains(old), domains(new));
+            before != after || (after.is_some() && taints(old) != taints(new))
         }
-        if own.is_empty() {
-            return true; // by defaults, which are not worked out for a hint
-        }
-        let counts = |other: &Arc<PodInfo>| {
-            own.iter().any(|constraint| constraint.selector.matches(&other.labels))
-        };
-        match (&change.old, &change.new) {
-            (Some(old), Some(new)) => counts(old) != counts(new),
-            (old, new) => old.iter().chain(new).any(counts),
-        }
+        (old, new) => old.iter().chain(new).any(|node| domains(node).is_some()),
     }
 }
 

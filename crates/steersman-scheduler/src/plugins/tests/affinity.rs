@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
 
-use crate::framework::{Action, Before, ClusterEvent, Hint, Object, Plugin, Resource};
+use crate::framework::{Action, Before, ClusterEvent, Hint, Object, Plugin, PodInfo, Resource};
 use crate::plugins::InterPodAffinity;
 use crate::testing::{World, node, nowhere, object, on, pod};
 
@@ -113,6 +113,41 @@ fn what_pods_would_like_counts_by_weight_in_both_directions() {
     let there = app("x", "db", &near(&term("web", "zone")));
     assert_eq!(scores(&there, &plain("p", "web")), [0, 0, 100]);
     assert_eq!(scores(&there, &plain("p", "cache")), [0, 0, 0]);
+}
+
+#[test]
+fn another_pod_wakes_whom_it_is_near_enough_to_now_or_no_longer_in_the_way_of() {
+    let by = |key: &str, value: &str| json!({"labelSelector": {"matchLabels": {key: value}}, "topologyKey": "zone"});
+    let wanting = |kind: &str| {
+        let terms = [by("app", "db"), by("tier", "x")];
+        let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": terms});
+        pod("p", &json!({"spec": {"affinity": {kind: terms}}}))
+    };
+    let (near, far) = (wanting("podAffinity"), wanting("podAntiAffinity"));
+    let of = |labels: &Value| {
+        let labelled = pod("x", &json!({"metadata": {"labels": labels}}));
+        (!labels.is_null()).then(|| Arc::new(PodInfo::of(&labelled)))
+    };
+    let (none, plain) = (json!(null), json!({}));
+    let (db, x, both) =
+        (json!({"app": "db"}), json!({"tier": "x"}), json!({"app": "db", "tier": "x"}));
+    for (pod, old, new, expected) in [
+        (&near, &none, &db, Hint::Skip),
+        (&near, &none, &both, Hint::Queue),
+        (&near, &db, &both, Hint::Queue),
+        (&near, &both, &db, Hint::Skip),
+        (&near, &both, &none, Hint::Skip),
+        (&far, &both, &db, Hint::Queue),
+        (&far, &db, &both, Hint::Skip),
+        (&far, &x, &none, Hint::Queue),
+        (&far, &plain, &none, Hint::Skip),
+        (&far, &none, &plain, Hint::Skip),
+    ] {
+        let object = Object::Pod(Before { old: of(old), new: of(new) });
+        let action = Action::POD_LABEL;
+        let event = ClusterEvent { resource: Resource::AssignedPod, action, object };
+        assert_eq!(InterPodAffinity::default().hint(pod, &event), expected, "{old} {new}");
+    }
 }
 
 #[test]

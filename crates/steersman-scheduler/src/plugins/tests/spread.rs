@@ -1,8 +1,12 @@
 //! Pods that spread.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
+use crate::framework::{Action, Before, ClusterEvent, Hint, Object, Plugin, PodInfo, Resource};
+use crate::plugins::PodTopologySpread;
 use crate::testing::{World, node, nowhere, object, on, pod};
 
 fn zoned(name: &str, zone: &str) -> Node {
@@ -80,7 +84,7 @@ fn nodes_that_a_pod_cannot_use_count_unless_they_are_left_out() {
             let mut changed = taint.clone();
             changed["metadata"] = json!({"labels": {"zone": zone}});
             let name = world.nodes[place].name().to_owned();
-            world.nodes[place].set_node(std::sync::Arc::new(node(&name, &changed)));
+            world.nodes[place].set_node(Arc::new(node(&name, &changed)));
         }
         let constraint = constraint("zone", "DoNotSchedule", &json!({"nodeTaintsPolicy": policy}));
         world.fits(&web("p", &[constraint]))
@@ -119,10 +123,82 @@ fn pods_of_a_service_spread_by_default() {
     let plain = web("p", &[]);
     let scores = |world: World| world.scores_by("PodTopologySpread", &json!({}), &plain);
     assert_eq!(scores(zones([3, 0, 0, 0])), [0; 4]); // nobody says what belongs together
-    world.objects.services = vec![std::sync::Arc::new(object(json!({
+    world.objects.services = vec![Arc::new(object(json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"selector": {"app": "web"}},
     })))];
     let found = scores(world);
     assert!(found[0] < found[1] && found[1] == 100 && found[2] == 100, "{found:?}");
+}
+
+fn hint(pod: &Pod, resource: Resource, action: Action, object: Object) -> Hint {
+    let event = ClusterEvent { resource, action, object };
+    let plugin = PodTopologySpread::default();
+    assert!(event.concerns(plugin.interests()));
+    plugin.hint(pod, &event)
+}
+
+#[test]
+fn another_pod_wakes_whom_it_is_counted_for_now_or_no_more() {
+    let by = |key: &str| {
+        let selector = json!({"labelSelector": {"matchLabels": {key: "x"}}});
+        constraint("zone", "DoNotSchedule", &selector)
+    };
+    let spread = web("p", &[by("a"), by("b")]);
+    let (none, a, b) = (json!({}), json!({"a": "x"}), json!({"b": "x"}));
+    for (namespace, old, new, expected) in [
+        ("default", Some(&a), Some(&b), Hint::Queue),
+        ("default", Some(&a), Some(&a), Hint::Skip),
+        ("default", Some(&none), Some(&b), Hint::Queue),
+        ("default", None, Some(&a), Hint::Queue),
+        ("default", Some(&none), None, Hint::Skip),
+        ("other", None, Some(&a), Hint::Skip),
+    ] {
+        let of = |labels: &Value| {
+            let metadata = json!({"namespace": namespace, "labels": labels});
+            Arc::new(PodInfo::of(&pod("x", &json!({"metadata": metadata}))))
+        };
+        let object = Object::Pod(Before { old: old.map(of), new: new.map(of) });
+        let found = hint(&spread, Resource::AssignedPod, Action::POD_LABEL, object);
+        assert_eq!(found, expected, "{namespace} {old:?} {new:?}");
+    }
+}
+
+#[test]
+fn a_toleration_helps_where_taints_say_which_nodes_count() {
+    for (policy, expected) in [("Honor", Hint::Queue), ("Ignore", Hint::Skip)] {
+        let policy = json!({"nodeTaintsPolicy": policy});
+        let pod = web("p", &[constraint("zone", "DoNotSchedule", &policy)]);
+        let own = Some(Arc::new(PodInfo::of(&pod)));
+        let object = Object::Pod(Before { old: own.clone(), new: own });
+        let found = hint(&pod, Resource::UnscheduledPod, Action::POD_TOLERATION, object);
+        assert_eq!(found, expected, "{policy}");
+    }
+}
+
+#[test]
+fn a_node_wakes_whom_its_domains_or_taints_concern() {
+    let pod = web("p", &[constraint("zone", "DoNotSchedule", &json!({}))]);
+    let of = |labels: &Value, taint: &str| {
+        let taints = json!([{"key": taint, "effect": "NoSchedule"}]);
+        let change = json!({"metadata": {"labels": labels}, "spec": {"taints": taints}});
+        Some(Arc::new(node("n", &change)))
+    };
+    let (none, a, b) = (json!({}), json!({"zone": "a"}), json!({"zone": "b"}));
+    let other = json!({"zone": "a", "disk": "ssd"});
+    for (old, new, expected) in [
+        (None, of(&a, "x"), Hint::Queue),
+        (None, of(&none, "x"), Hint::Skip),
+        (of(&a, "x"), None, Hint::Queue),
+        (of(&none, "x"), of(&a, "x"), Hint::Queue),
+        (of(&a, "x"), of(&none, "x"), Hint::Queue),
+        (of(&a, "x"), of(&b, "x"), Hint::Queue),
+        (of(&a, "x"), of(&a, "y"), Hint::Queue),
+        (of(&a, "x"), of(&other, "x"), Hint::Skip),
+        (of(&none, "x"), of(&none, "y"), Hint::Skip),
+    ] {
+        let object = Object::Node(Before { old: old.clone(), new: new.clone() });
+        let found = hint(&pod, Resource::Node, Action::NODE_LABEL, object);
+        assert_eq!(found, expected, "{old:?} {new:?}");
+    }
 }

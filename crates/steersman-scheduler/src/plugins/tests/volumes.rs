@@ -68,8 +68,8 @@ fn a_volume_of_a_zone_is_used_there() {
     assert_eq!(world.place(&using("p", "data")), nowhere(message));
 }
 
-#[test]
-fn a_driver_attaches_only_so_many_volumes() {
+/// A node to which two volumes can be attached, and three volumes with claims.
+fn attaching_two() -> World {
     let csi = |handle: &str| {
         let source = json!({"driver": "ebs", "volumeHandle": handle});
         json!({"spec": {"csi": source}})
@@ -81,6 +81,26 @@ fn a_driver_attaches_only_so_many_volumes() {
     let drivers = json!([{"name": "ebs", "nodeID": "a", "allocatable": {"count": 2}}]);
     let csi_node = json!({"metadata": {"name": "a"}, "spec": {"drivers": drivers}});
     world.objects.csi_nodes = vec![Arc::new(object(csi_node))];
+    world
+}
+
+#[test]
+fn a_volume_that_is_not_there_counts_by_the_class_of_its_claim() {
+    let mut world = attaching_two();
+    world.objects.classes =
+        vec![Arc::new(object(json!({"metadata": {"name": "fast"}, "provisioner": "ebs"})))];
+    world.objects.claims.push(Arc::new(object(json!({
+        "metadata": {"name": "lost", "namespace": "default"},
+        "spec": {"volumeName": "lost", "storageClassName": "fast"},
+    }))));
+    world.put("a", &using("x", "one")).put("a", &using("y", "lost"));
+    let message = "0/1 nodes are available: 1 node(s) exceed max volume count.";
+    assert_eq!(world.place(&using("p", "two")), nowhere(message));
+}
+
+#[test]
+fn a_driver_attaches_only_so_many_volumes() {
+    let mut world = attaching_two();
     world.put("a", &using("x", "one"));
     assert!(world.fits(&using("p", "two")));
     world.put("a", &using("y", "two"));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{PersistentVolume, Pod};
 use k8s_openapi::api::storage::v1::CSINode;
 use steersman::volumes::{claim_class, volume_name};
 
@@ -123,7 +123,8 @@ fn on_node(node: &NodeInfo, lister: &dyn Lister) -> BTreeSet<Attached> {
             continue;
         }
         let volume = attachment.spec.source.persistent_volume_name.as_deref();
-        there.extend(volume.and_then(|name| of_volume(name, lister)));
+        let volume = volume.and_then(|name| lister.volume(name));
+        there.extend(volume.and_then(|volume| of_volume(&volume)));
     }
     there
 }
@@ -132,20 +133,19 @@ fn on_node(node: &NodeInfo, lister: &dyn Lister) -> BTreeSet<Attached> {
 fn attached(pod: &PodInfo, lister: &dyn Lister) -> BTreeSet<Attached> {
     let of_claim = |name: &String| {
         let claim = lister.claim(&claim_key(pod, name))?;
-        match volume_name(&claim) {
-            "" => {
-                let class = lister.class(claim_class(&claim))?;
-                let handle = format!("{}/{name}", pod.namespace());
-                Some(Attached { driver: class.provisioner.clone(), handle })
-            }
-            volume => of_volume(volume, lister),
+        let name_of_volume = Some(volume_name(&claim)).filter(|name| !name.is_empty());
+        if let Some(volume) = name_of_volume.and_then(|name| lister.volume(name)) {
+            return of_volume(&volume);
         }
+        // It is yet to be made, or to be seen.
+        let class = lister.class(claim_class(&claim))?;
+        let handle = format!("{}/{name}", pod.namespace());
+        Some(Attached { driver: class.provisioner.clone(), handle })
     };
     pod.claims.iter().filter_map(of_claim).collect()
 }
 
-fn of_volume(name: &str, lister: &dyn Lister) -> Option<Attached> {
-    let volume = lister.volume(name)?;
+fn of_volume(volume: &PersistentVolume) -> Option<Attached> {
     let csi = volume.spec.as_ref()?.csi.as_ref()?;
     Some(Attached { driver: csi.driver.clone(), handle: csi.volume_handle.clone() })
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim};
 use serde_json::{Value, json};
 
 use super::super::extended::{claim_of, is_in_memory, is_special_of, on_node};
-use super::{device, slice};
+use super::{DRIVER, device, many, slice};
 use crate::config::Configuration;
 use crate::framework::{
     Action, Before, ClassResources, ClusterEvent, Hint, NodeInfo, Object, Plugin, PodInfo, Resource,
@@ -142,6 +142,56 @@ fn a_pod_gets_what_a_node_has_or_else_devices() {
     let other = wants(&json!({GPU: "2", "example.com/other": "1"}));
     let refused = "0/2 nodes are available: 1 Insufficient example.com/gpu, 1 cannot fit resource.";
     assert_eq!(world.place(&other), nowhere(refused));
+}
+
+#[test]
+fn nodes_that_have_devices_are_compared_by_these() {
+    let offered = json!({"status": {"allocatable": {GPU: "2"}}});
+    let plain = json!({});
+    let mut world = World::of([node("a", &plain), node("b", &plain), node("has", &offered)]);
+    let selector =
+        json!({"cel": {"expression": format!("device.attributes['{DRIVER}'].board == 0")}});
+    world.objects.device_classes.push(Arc::new(object(json!({
+        "metadata": {"name": "gpu"},
+        "spec": {"extendedResourceName": GPU, "selectors": [selector]},
+    }))));
+    let of = |node: &str, count: usize| {
+        let mut devices = many("small", count);
+        devices.push(device("other", "small", 1));
+        let pool = json!({"name": node, "generation": 1, "resourceSliceCount": 1});
+        slice(node, &json!(devices), &json!({"nodeName": node, "pool": pool}))
+    };
+    world.objects.resource_slices = vec![of("a", 4), of("b", 4)];
+    let result =
+        |device: &str| json!({"request": "r", "driver": DRIVER, "pool": "a", "device": device});
+    let results = [result("small-1"), result("small-3"), result("other")];
+    world.objects.resource_claims = vec![Arc::new(object(json!({
+        "metadata": {"namespace": "default", "name": "c", "uid": "c"}, "spec": {},
+        "status": {"allocation": {"devices": {"results": results}}},
+    })))];
+    let mut scores = |plugin: &str, args: &Value| {
+        let only = json!({"disabled": [{"name": "*"}], "enabled": [{"name": plugin, "weight": 1}]});
+        let document = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "profiles": [{
+                "plugins": {"score": only}, "pluginConfig": [{"name": plugin, "args": args}],
+            }],
+        });
+        world.configuration = Configuration::parse(&document.to_string()).unwrap();
+        world.attempt(&wants(&json!({"cpu": "4", GPU: "1"})), |profile, mut cycle| {
+            let Ok(found) = profile.feasible(&mut cycle, &mut 0) else { panic!("it fits") };
+            profile.scores(&mut cycle, &found.nodes).unwrap()
+        })
+    };
+    let resources = |names: &[&str]| -> Value {
+        names.iter().map(|name| json!({"name": name, "weight": 1})).collect()
+    };
+    let strategy = json!({"type": "LeastAllocated", "resources": resources(&[GPU])});
+    // Of four devices two are taken, or none; of two that a node has itself none is.
+    assert_eq!(scores("NodeResourcesFit", &json!({"scoringStrategy": strategy})), [25, 75, 50]);
+    let both = json!({"resources": resources(&["cpu", GPU])});
+    // Without and with the Pod: 75 and 87, 100 and 87, 100 and 100.
+    assert_eq!(scores("NodeResourcesBalancedAllocation", &both), [81, 68, 75]);
 }
 
 #[test]

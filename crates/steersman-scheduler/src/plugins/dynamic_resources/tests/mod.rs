@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::allocator::{Allocator, Problem};
 use super::pools::Slices;
-use super::{DynamicResources, Handle};
+use super::{DynamicResources, Handle, Timeouts};
+use crate::config::Configuration;
 use crate::framework::{Action, Before, ClusterEvent, Hint, Lister, Object, Plugin, Resource};
 use crate::plugins::allocations::Allocations;
 use crate::testing::{Objects, World, node, nowhere, object, on, pod};
@@ -73,6 +74,7 @@ struct Case {
     /// Shares of devices that others have.
     shared: Vec<Value>,
     node: Node,
+    timeout: Option<Duration>,
 }
 
 impl Case {
@@ -82,6 +84,7 @@ impl Case {
             taken: &[],
             shared: Vec::new(),
             node: node("n", &json!({"metadata": {"labels": {"zone": "z"}}})),
+            timeout: None,
         }
     }
 
@@ -106,6 +109,7 @@ impl Case {
             taken: allocations.devices(Vec::new),
             lister: Arc::new(objects),
             selectors: Arc::default(),
+            timeout: self.timeout,
         };
         let claims: Vec<_> = claims.iter().map(|devices| claim("c", devices)).collect();
         let claims: Vec<&ResourceClaim> = claims.iter().map(|claim| &**claim).collect();
@@ -155,6 +159,68 @@ fn the_first_devices_are_taken_that_are_free_and_selected() {
     ] {
         assert_eq!(case.devices(&claims).as_deref(), expected, "{claims:?} {:?}", case.taken);
     }
+}
+
+/// So many devices of a model, all on one board.
+fn many(model: &str, count: usize) -> Vec<Value> {
+    (0..count).map(|number| device(&format!("{model}-{number}"), model, 0)).collect()
+}
+
+#[test]
+fn what_plainly_cannot_be_had_is_not_looked_for_in_every_order() {
+    let of = |name: &str, class: &str, count: i64| {
+        exactly(name, &json!({"deviceClassName": class, "count": count}))
+    };
+    let either = json!({"name": "y", "firstAvailable": [
+        {"name": "two", "deviceClassName": "large", "count": 3},
+        {"name": "one", "deviceClassName": "large", "count": 4},
+    ]});
+    let devices = [many("small", 31), many("large", 2)].concat();
+    let mut tainted = many("small", 40);
+    let taints = json!([{"key": "broken", "effect": "NoSchedule"}]);
+    tainted.iter_mut().take(9).for_each(|device| device["taints"] = taints.clone());
+    for (devices, requests) in [
+        (&devices, vec![of("r", "small", 32)]),
+        (&devices, vec![of("x", "small", 15), of("y", "large", 3)]),
+        (&devices, vec![of("x", "small", 15), either]),
+        (&tainted, vec![of("r", "small", 32)]),
+    ] {
+        let case = Case::new(vec![slice("s", &json!(devices), &json!({}))]);
+        assert_eq!(case.devices(&[json!({"requests": requests})]), None, "{requests:?}");
+    }
+    // What is wrong with an expression is told all the same.
+    let selectors = json!([{"cel": {"expression": "1"}}]);
+    let request = json!({"deviceClassName": "small", "count": 32, "selectors": selectors});
+    let case = Case::new(vec![slice("s", &json!(devices), &json!({}))]);
+    let why = "claim default/c: selector #0: CEL compile error: must evaluate to bool or the \
+               unknown type, not int";
+    let wrong = case.allocate(&[one(&exactly("r", &request))]);
+    assert_eq!(wrong, Err(Problem::Everywhere(why.to_owned())));
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_given_up() {
+    let of = |name: &str| exactly(name, &json!({"deviceClassName": "small", "count": 16}));
+    let claimed = json!({"requests": [of("x"), of("y")]});
+    let devices = slice("s", &json!(many("small", 31)), &json!({}));
+    let mut case = Case::new(vec![Arc::clone(&devices)]);
+    case.timeout = Some(Duration::from_millis(10));
+    assert_eq!(case.allocate(std::slice::from_ref(&claimed)), Err(Problem::TooLate));
+
+    let mut world = World::of([node("n", &json!({}))]);
+    classes(&mut world.objects);
+    world.objects.resource_claims = vec![claim("c", &claimed)];
+    world.objects.resource_slices = vec![devices];
+    let args = json!({"filterTimeout": "10ms"});
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "DynamicResources", "args": args}]}],
+    });
+    world.configuration = Configuration::parse(&document.to_string()).unwrap();
+    let why =
+        "running \"DynamicResources\" filter plugin: node n: timed out trying to allocate devices";
+    assert_eq!(world.place(&user("c")), nowhere(why));
 }
 
 #[test]
@@ -409,7 +475,7 @@ fn a_node_with_an_earlier_alternative_is_better() {
 #[test]
 fn a_pod_waits_for_its_claims_and_hears_of_them() {
     let handle = Arc::new(Handle::default());
-    let plugin = DynamicResources::new(Duration::from_secs(600), Arc::clone(&handle));
+    let plugin = DynamicResources::new(Timeouts::default(), Arc::clone(&handle));
     let wanted = one(&exactly("r", &json!({"deviceClassName": "small"})));
     let known = claim("c", &wanted);
     let objects = Objects { resource_claims: vec![Arc::clone(&known)], ..Objects::default() };
