@@ -45,8 +45,7 @@ impl Sight {
                 return;
             }
         };
-        let network = not_ready(&conditions, "NetworkReady");
-        self.network = network.map(|why| format!("container runtime network not ready: {why}"));
+        self.network = network_trouble(&conditions);
         let runtime = not_ready(&conditions, "RuntimeReady");
         self.runtime = runtime.map(|why| format!("container runtime not ready: {why}"));
         if self.runtime.is_none() {
@@ -148,6 +147,12 @@ fn short(condition: Condition) -> Finding {
         }
     };
     Finding { type_, holds: true, reason, message: message.into() }
+}
+
+/// Why Pods can have no network of their own, by what the runtime says of itself.
+pub(crate) fn network_trouble(conditions: &[RuntimeCondition]) -> Option<String> {
+    let why = not_ready(conditions, "NetworkReady")?;
+    Some(format!("container runtime network not ready: {why}"))
 }
 
 /// What a condition of the runtime says, unless all is well.

@@ -4,6 +4,8 @@
 //! Like a kubelet, it registers its Node once. A Node that somebody deletes stays deleted; if
 //! somebody creates it again, the heartbeats go on.
 
+mod events;
+
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -17,6 +19,8 @@ use tokio::time::Instant;
 
 use crate::outages::Outages;
 use crate::registration::{Machine, says_the_same};
+pub(crate) use events::Voice;
+use events::{Seen, readiness};
 
 /// How often the Lease is renewed and the status looked at.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -48,13 +52,16 @@ pub(crate) struct Heartbeat {
     outages: Outages,
     /// It has beaten for the last time before its machine was lost.
     silent: bool,
+    /// What was known of the Node when it last beat.
+    seen: Seen,
+    voice: Voice,
 }
 
 impl Heartbeat {
     /// The heartbeat of a machine that has not registered yet.
-    pub(crate) fn new(machine: Machine, outages: Outages) -> Self {
-        let (beaten, reported) = (None, None);
-        Self { machine, beaten, reported, stirred: false, outages, silent: false }
+    pub(crate) fn new(machine: Machine, outages: Outages, voice: Voice) -> Self {
+        let (beaten, reported, seen) = (None, None, Seen::default());
+        Self { machine, beaten, reported, stirred: false, outages, silent: false, seen, voice }
     }
 
     /// Notes that somebody else has written to the Node or its Lease: there may be something to
@@ -80,6 +87,7 @@ impl Heartbeat {
         match client.create(&self.machine.node(&clock::time_at(now))).await {
             // What it says about itself is in it.
             Ok(node) => {
+                self.seen.openness(&node);
                 self.renew(&node, now, client).await?;
                 self.reported = Some(now);
             }
@@ -91,6 +99,10 @@ impl Heartbeat {
             Err(error) => return Err(error),
         }
         self.beaten = Some(now);
+        // Who has only an object has no agent that could have started.
+        if self.machine.health.is_some() {
+            self.voice.started(&self.machine);
+        }
         Ok(())
     }
 
@@ -147,6 +159,9 @@ impl Heartbeat {
                 return Ok(());
             };
             if attempt == 1 {
+                if let Some(reason) = self.seen.openness(&node) {
+                    self.voice.is_now(&self.machine, reason);
+                }
                 self.renew(&node, now, client).await?;
             }
             match self.report(&node, now, client).await {
@@ -174,6 +189,9 @@ impl Heartbeat {
         let patch = Patch::Merge(patch);
         client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
         self.reported = Some(moment);
+        if let Some(reason) = readiness(current, &status) {
+            self.voice.is_now(&self.machine, reason);
+        }
         Ok(())
     }
 
@@ -237,7 +255,7 @@ mod tests {
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
         let families = crate::IpFamilies::default();
         let machine = Machine::simulated("node-0".into(), 0, BTreeMap::new(), families);
-        let mut heart = Heartbeat::new(machine, Outages::default());
+        let mut heart = Heartbeat::new(machine, Outages::default(), Voice::default());
         let nobody = Watched::default();
         let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });
         assert_eq!(heart.due(leases), None, "it has not registered");

@@ -14,12 +14,13 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
+use steersman::events::Recorder;
 use steersman::{Client, Error, Result};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::agenda::Agenda;
-use crate::heartbeat::{Heartbeat, Watched};
+use crate::heartbeat::{Heartbeat, Voice, Watched};
 use crate::outages::{self, Outages};
 use crate::registration::Machine;
 
@@ -52,6 +53,8 @@ pub struct Heartbeats {
     watched: watch::Sender<Watched>,
     /// By which they beat, from when the nodes are registered until they are stopped.
     client: std::sync::Mutex<Option<Client>>,
+    /// By which people are told what becomes of the nodes.
+    voice: Voice,
 }
 
 /// Somebody watches, until this is dropped.
@@ -68,7 +71,8 @@ impl Heartbeats {
     pub(crate) fn on_demand(machines: Vec<Machine>, outages: &Outages) -> Arc<Self> {
         let names = machines.iter().map(|machine| machine.name.clone());
         let places = names.zip(0..).collect();
-        let heart = |machine| Mutex::new(Heartbeat::new(machine, outages.clone()));
+        let voice = Voice::default();
+        let heart = |machine| Mutex::new(Heartbeat::new(machine, outages.clone(), voice.clone()));
         Arc::new(Self {
             hearts: machines.into_iter().map(heart).collect(),
             places,
@@ -77,7 +81,14 @@ impl Heartbeats {
             outages: outages.clone(),
             watched: watch::Sender::default(),
             client: std::sync::Mutex::default(),
+            voice,
         })
+    }
+
+    /// Lets people be told by this recorder, as by kubelets, when a node is ready or is not any more,
+    /// and when it is closed for new Pods or opened again.
+    pub fn tell_by(&self, recorder: &Recorder) {
+        self.voice.speak_by(recorder);
     }
 
     /// Hearts that beat all the time, as if somebody watched for ever.

@@ -221,6 +221,7 @@ impl ConnectedNode {
         let pressure = runtime.conditions();
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
+        heartbeats.tell_by(&recorder);
         let bound = format!("spec.nodeName={}", machine.name);
         let machines = Arc::new([(machine.name.clone(), machine.clone())].into());
         let (_, unscripted) = watch::channel(());

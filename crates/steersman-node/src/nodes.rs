@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman::Manager;
+use steersman::events::EventForm;
 use steersman::manager::Group;
 
 use crate::families::IpFamilies;
@@ -150,6 +151,8 @@ impl SimulatedNodes {
                 },
             ),
         };
+        let recorder = manager.recorder().form(EventForm::Counted).reporting("kubelet");
+        heartbeats.tell_by(&recorder);
         manager.with(pods).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",

@@ -5,6 +5,7 @@ mod dual_stack;
 mod encryption;
 mod join;
 mod node_groups;
+mod simulated_pods;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

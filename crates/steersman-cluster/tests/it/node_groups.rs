@@ -33,7 +33,7 @@ async fn start() -> Cluster {
 }
 
 /// The nodes, once they are as they should be.
-async fn nodes(cluster: &Cluster, are: impl Fn(&[Node]) -> bool) -> Vec<Node> {
+pub(crate) async fn nodes(cluster: &Cluster, are: impl Fn(&[Node]) -> bool) -> Vec<Node> {
     let nodes: Api<Node> = Api::all(cluster.client());
     let mut tick = interval(Duration::from_secs(1));
     let found = async {
@@ -48,7 +48,7 @@ async fn nodes(cluster: &Cluster, are: impl Fn(&[Node]) -> bool) -> Vec<Node> {
     timeout(60 * PATIENCE, found).await.expect("the nodes become so")
 }
 
-fn is_ready(nodes: &[Node], name: &str) -> Option<bool> {
+pub(crate) fn is_ready(nodes: &[Node], name: &str) -> Option<bool> {
     let node = nodes.iter().find(|node| node.metadata.name.as_deref() == Some(name))?;
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
@@ -69,7 +69,7 @@ async fn create(cluster: &Cluster, name: &str, spec: &Value) -> Pod {
 }
 
 /// A Pod, once it is as it should be.
-async fn pod(cluster: &Cluster, name: &str, is: impl Fn(&Pod) -> bool) -> Pod {
+pub(crate) async fn pod(cluster: &Cluster, name: &str, is: impl Fn(&Pod) -> bool) -> Pod {
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let mut tick = interval(Duration::from_millis(100));
     let found = async {
@@ -84,7 +84,7 @@ async fn pod(cluster: &Cluster, name: &str, is: impl Fn(&Pod) -> bool) -> Pod {
     timeout(PATIENCE, found).await.expect("the Pod becomes so")
 }
 
-fn phase(pod: &Pod) -> &str {
+pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 

@@ -15,8 +15,9 @@ async fn a_pod_runs_has_an_address_and_leaves_nothing_behind() {
     let address = pod.status.as_ref().unwrap().pod_ip.clone().unwrap();
     let main = status(&pod, "main").unwrap();
     assert!(main.container_id.as_ref().unwrap().starts_with("containerd://"));
-    let answer = tokio::net::TcpStream::connect((address.as_str(), 80)).await;
-    assert!(answer.is_ok(), "{address}: {answer:?}");
+    // It runs before its server listens.
+    let answers = async || tokio::net::TcpStream::connect((address.as_str(), 80)).await.is_ok();
+    machine.until_true("the server answers", answers).await;
     let log = machine.log(&pod, "main", 0);
     assert!(log.contains("hello from web"), "{log}");
     assert!(log.contains(&format!("{address}\tweb")), "{log}");

@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -76,6 +78,8 @@ const ROOT: &str = "containerd.io/gc.root";
 pub(crate) struct Cri {
     socket: PathBuf,
     channel: Channel,
+    /// What it said last of itself.
+    said: Arc<watch::Sender<Vec<RuntimeCondition>>>,
 }
 
 impl Cri {
@@ -87,7 +91,8 @@ impl Cri {
             why: error.to_string(),
         })?;
         let channel = endpoint.connect_timeout(CONNECT_MAX).connect_lazy();
-        Ok(Self { socket: socket.to_owned(), channel })
+        let said = Arc::new(watch::channel(Vec::new()).0);
+        Ok(Self { socket: socket.to_owned(), channel, said })
     }
 
     /// Who it is.
@@ -100,7 +105,14 @@ impl Cri {
     pub(crate) async fn conditions(&self) -> Result<Vec<RuntimeCondition>, CriError> {
         let request = StatusRequest { verbose: false };
         let answer: StatusResponse = self.call(runtime!("Status", SOON), request).await?;
-        Ok(answer.status.unwrap_or_default().conditions)
+        let conditions = answer.status.unwrap_or_default().conditions;
+        self.said.send_replace(conditions.clone());
+        Ok(conditions)
+    }
+
+    /// The same as it was said to whoever asked last; nothing before that.
+    pub(crate) fn said(&self) -> watch::Receiver<Vec<RuntimeCondition>> {
+        self.said.subscribe()
     }
 
     /// The image of sandboxes, if the runtime says which.

@@ -28,16 +28,18 @@ impl Said {
 }
 
 /// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
-/// others first, then what is said of a resize, and its own. One whose status stays keeps its time.
+/// others first, then what is said of a resize, and its own. One whose status stays keeps its time. Of
+/// a Pod that has `ended` they may say why it was not ready before.
 pub(super) fn conditions(
     pod: &Pod,
     status: &PodStatus,
     observed: &Observed,
+    ended: bool,
     now: &Time,
 ) -> Vec<PodCondition> {
     let default = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&default);
-    let ended = is_terminal(status);
+    let ended = ended || is_terminal(status);
     let containers_ready = containers_ready(spec, status);
     let connected = observed.now.sandbox != Sandbox::Absent;
     let mut own = vec![

@@ -1,9 +1,10 @@
 //! Pod workers: make each Pod that is bound to one of our nodes run, report it, and end it.
 //!
 //! [`plan`] decides which containers are started, started again or stopped, with the [`backoff`]s
-//! of those that keep failing; [`status`] says what is reported of it, by [`phase`] and
-//! [`conditions`], and [`resize`] who gets other resources (all pure). [`reconcile`] and [`resizing`]
-//! carry it out through the runtime and write, and [`events`] tells people of it.
+//! of those that keep failing; [`status`] says what is reported of it, by [`phase`], [`conditions`],
+//! [`resources`] and [`terminated`], and [`resize`] who gets other resources (all pure).
+//! [`reconcile`] and [`resizing`] carry it out through the runtime and write, and [`events`] tells people
+//! of it.
 
 mod anew;
 mod backoff;
@@ -15,8 +16,10 @@ mod reconcile;
 mod removal;
 mod resize;
 mod resizing;
+mod resources;
 mod static_pod;
 mod status;
+mod terminated;
 #[cfg(test)]
 mod tests;
 

@@ -50,7 +50,7 @@ pub(super) fn phase(spec: &PodSpec, status: &PodStatus, terminal: bool) -> &'sta
         return "Failed";
     }
     if counts.uninitialized > 0 || counts.waiting > 0 {
-        return if terminal { "Failed" } else { "Pending" };
+        return "Pending";
     }
     if counts.running > 0 {
         return "Running";

@@ -32,6 +32,17 @@ const SAME_MAX: usize = 3;
 /// How much may be done in one look.
 const DONE_MAX: usize = 500;
 
+/// What came of what was to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// It is done, or is tried again when that is due.
+    Done,
+    /// A container was made.
+    Made,
+    /// A start has to wait: the runtime wakes the Pod when it need not any more.
+    Waits,
+}
+
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
     pub(super) machines: Machines,
@@ -138,8 +149,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
         now: Timestamp,
     ) -> Result<(Observed, Plan)> {
         let mut done: Vec<Action> = Vec::new();
+        let mut waiting: Vec<String> = Vec::new();
         loop {
-            let observed = self.observe(pod, now).await?;
+            let mut observed = self.observe(pod, now).await?;
+            // What has to wait is not tried again before the Pod is woken for it.
+            observed.now.starting.extend(waiting.iter().cloned());
             let plan = plan(pod, &observed, now);
             if plan.actions.is_empty() {
                 return Ok((observed, plan));
@@ -155,7 +169,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
             }
             done.extend(plan.actions.iter().cloned());
             for action in &plan.actions {
-                self.act(action, pod, teller, client, now).await?;
+                let came = self.act(action, pod, teller, client, now).await?;
+                if let (Came::Waits, Action::Start(start) | Action::Restart(start, _)) =
+                    (came, action)
+                {
+                    waiting.push(start.name.clone());
+                }
             }
         }
     }
@@ -176,36 +195,37 @@ impl<R: ContainerRuntime> PodWorker<R> {
         teller: &Teller<'_>,
         client: &Client,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<Came> {
         match action {
-            Action::Start(start) => self.start(start, pod, teller, client, now).await.map(drop),
+            Action::Start(start) => return self.start(start, pod, teller, client, now).await,
             Action::Restart(start, finished) => {
-                if self.start(start, pod, teller, client, now).await?
+                let came = self.start(start, pod, teller, client, now).await?;
+                if came == Came::Made
                     && let Some(whose) = whose(pod, &start.name)
                 {
                     self.memory.restarted(whose, *finished, now);
                 }
-                Ok(())
+                return Ok(came);
             }
             Action::Stop(names) => {
                 teller.stopping(names);
-                self.runtime.stop(pod, names, now).await
+                self.runtime.stop(pod, names, now).await?;
             }
             Action::Leave { names, again } => {
                 if *again {
                     teller.leaving();
                 }
                 teller.stopping(names);
-                self.runtime.stop(pod, names, now).await
+                self.runtime.stop(pod, names, now).await?;
             }
             Action::Kill { name, message } => {
                 teller.killing(name, message);
-                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await?;
             }
             Action::Replace { name, attempt, message } => {
                 teller.killing(name, message);
                 self.memory.replaced(uid_of(pod), name, *attempt);
-                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await?;
             }
             Action::BeginAnew { containers, running } => {
                 for name in running {
@@ -214,20 +234,20 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 // Noted only once they are told: if that fails, all of it is tried again.
                 self.runtime.stop(&at_once(pod), running, now).await?;
                 self.memory.begin_anew(uid_of(pod), containers, now);
-                Ok(())
             }
             Action::StopToResize { name, attempt } => {
                 teller.killing(name, &format!("Container {name} resize requires restart"));
                 self.allocations.change(pod, |sizes| {
                     sizes.restarting.insert(name.clone(), *attempt);
                 });
-                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await?;
             }
-            Action::Resize(changes) => self.resize(pod, changes, teller, now).await,
+            Action::Resize(changes) => self.resize(pod, changes, teller, now).await?,
         }
+        Ok(Came::Done)
     }
 
-    /// Starts a container if all that it needs can be had, and tells whether one came of it.
+    /// Starts a container if all that it needs can be had.
     async fn start(
         &self,
         start: &Start,
@@ -235,7 +255,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         teller: &Teller<'_>,
         client: &Client,
         now: Timestamp,
-    ) -> Result<bool> {
+    ) -> Result<Came> {
         let (uid, name) = (uid_of(pod), &start.name);
         let outcome = self.runtime.start(pod, start, client, now).await?;
         if is_made(&outcome) {
@@ -245,20 +265,20 @@ impl<R: ContainerRuntime> PodWorker<R> {
             Outcome::Started { pulled } => {
                 teller.started(name, pulled);
                 self.memory.started(uid, name);
-                Ok(true)
+                Ok(Came::Made)
             }
             Outcome::Pulling => {
                 teller.pulling(name);
-                Ok(false)
+                Ok(Came::Done)
             }
-            Outcome::Waiting => Ok(false),
+            Outcome::Waiting => Ok(Came::Waits),
             Outcome::NotPulled(why) => {
                 teller.pulling(name);
                 teller.not_started(name, &why, None);
                 if let Some(whose) = whose(pod, name) {
                     self.memory.not_started(whose, why, now);
                 }
-                Ok(false)
+                Ok(Came::Done)
             }
             Outcome::Failed { why, pulled } => {
                 teller.not_started(name, &why, pulled);
@@ -269,7 +289,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
                     Some(whose) => self.memory.not_started(whose, why, now),
                     None => {}
                 }
-                Ok(made)
+                Ok(if made { Came::Made } else { Came::Done })
             }
         }
     }
@@ -343,9 +363,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
         Ok(if done { Next::Settled } else { Next::After(STILL_RUNS) })
     }
 
-    /// Ends a Pod that is being deleted, then removes it for good.
+    /// Ends a Pod that is being deleted, then removes it for good. Whoever keeps it from that is told
+    /// that it has ended, even if it never began.
     async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
-        if status::has_started(pod) && !status::has_ended(pod) {
+        if !status::has_ended(pod) {
             let teller = Teller::new(pod, machine, ctx.recorder());
             return self.end(pod, &End::Told, &teller, ctx).await;
         }
@@ -445,3 +466,6 @@ fn uid_of(pod: &Pod) -> &str {
 fn time_to(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

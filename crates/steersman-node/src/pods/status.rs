@@ -14,6 +14,8 @@ use super::anew;
 use super::conditions::conditions;
 use super::phase::phase;
 use super::plan::{Observed, Plan};
+use super::resources;
+use super::terminated::terminate;
 use crate::eviction::REASON;
 use crate::rejection::Rejection;
 use crate::restart_policy::accompanies;
@@ -91,7 +93,11 @@ pub(super) fn running(
 pub(super) fn ending(pod: &Pod, observed: &Observed, end: &End, now: Timestamp) -> PodStatus {
     let status = reported(pod, observed, &Plan::default(), now);
     let end = (!observed.any_runs()).then_some(end);
-    complete(pod, status, observed, end, now)
+    let mut status = complete(pod, status, observed, end, now);
+    if end.is_some() {
+        terminate(pod, &mut status);
+    }
+    status
 }
 
 /// What is told of the containers.
@@ -104,7 +110,7 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
         pod,
         observed,
         plan,
-        creating: creating(spec, observed),
+        creating: creating(spec),
         words_max: LAST_WORDS_MAX / count(spec).max(1),
     };
     let main = spec.containers.iter().map(|container| reporting.of(container));
@@ -130,9 +136,6 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
         })
     });
     status.ephemeral_container_statuses = not_empty(added.collect());
-    let whole = &observed.sizes.allocated.whole;
-    status.allocated_resources = whole.as_ref().and_then(|whole| whole.requests.clone());
-    status.resources = whole.as_ref().and(observed.sizes.actuated.whole.clone());
     status
 }
 
@@ -145,13 +148,11 @@ fn complete(
     now: Timestamp,
 ) -> PodStatus {
     let Some(spec) = &pod.spec else { return status };
+    let before = pod.status.as_ref().and_then(|before| before.phase.as_deref());
     let mut phase = phase(spec, &status, end.is_some());
     // What was killed so that all begin anew has not failed, however it ended and whoever still runs.
     if end.is_none() && observed.restarts_all() && matches!(phase, "Failed" | "Succeeded") {
-        phase = match pod.status.as_ref().and_then(|before| before.phase.as_deref()) {
-            Some("Running") => "Running",
-            _ => "Pending",
-        };
+        phase = if before == Some("Running") { "Running" } else { "Pending" };
     }
     if let Some((reason, message)) = end.and_then(End::why) {
         phase = "Failed";
@@ -161,8 +162,11 @@ fn complete(
     if let Some(End::Evicted(Evicted { message, disrupted: true })) = end {
         disrupt(pod, &mut status, message, now);
     }
+    // What has just ended is told with what it ran with.
+    let runs = phase == "Running" || before == Some("Running");
+    resources::tell(spec, observed, runs, &mut status);
     status.phase = Some(phase.into());
-    status.conditions = Some(conditions(pod, &status, observed, &time(now)));
+    status.conditions = Some(conditions(pod, &status, observed, end.is_some(), &time(now)));
     status
 }
 
@@ -209,11 +213,10 @@ fn count(spec: &PodSpec) -> usize {
     spec.containers.len() + init + spec.ephemeral_containers.as_ref().map_or(0, Vec::len)
 }
 
-/// Why containers wait for which it is too early.
-fn creating(spec: &PodSpec, observed: &Observed) -> &'static str {
+/// Why containers wait that were not made yet, whether or not the init containers among them are done.
+fn creating(spec: &PodSpec) -> &'static str {
     let init = spec.init_containers.as_ref().is_some_and(|all| !all.is_empty());
-    let begun = spec.containers.iter().any(|container| observed.of(&container.name).is_some());
-    if init && !begun { "PodInitializing" } else { "ContainerCreating" }
+    if init { "PodInitializing" } else { "ContainerCreating" }
 }
 
 impl Reporting<'_> {
@@ -400,6 +403,21 @@ mod tests {
             assert_eq!(serde_json::to_value(&main.volume_mounts).unwrap(), expected);
             assert_eq!(named(&status.init_container_statuses, "proxy").volume_mounts, None);
         }
+    }
+
+    #[test]
+    fn what_was_not_made_yet_says_whether_there_are_init_containers() {
+        let mut pod = pod();
+        let other = json!({"name": "other", "image": "nginx"});
+        pod.spec.as_mut().unwrap().containers.push(serde_json::from_value(other).unwrap());
+        let waits = |pod: &Pod| {
+            let status = status(pod, &all_run(), 1);
+            let other = named(&status.container_statuses, "other").state.clone().unwrap();
+            other.waiting.unwrap().reason.unwrap()
+        };
+        assert_eq!(waits(&pod), "PodInitializing", "though another main container runs");
+        pod.spec.as_mut().unwrap().init_containers = None;
+        assert_eq!(waits(&pod), "ContainerCreating");
     }
 
     #[test]

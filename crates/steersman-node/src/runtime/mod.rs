@@ -2,7 +2,8 @@
 //!
 //! A pod worker asks a runtime what runs of a Pod, and to start or stop containers. The
 //! [`simulated`] one has only a clock and scripts; the [`real`] one has containerd. Which container
-//! is to run when is the worker's business alone, and the same for both.
+//! is to run when is the worker's business alone, and the same for both. Both start it only when there
+//! is what it is made of.
 
 pub(crate) mod real;
 mod simulated;
@@ -212,7 +213,7 @@ pub(crate) enum Outcome {
     },
     /// Its image is being pulled, and the Pod is looked at again when that is over.
     Pulling,
-    /// The same for what it mounts.
+    /// The same for what it mounts, or for a network.
     Waiting,
     /// It does not run.
     Failed {

@@ -1,9 +1,13 @@
 //! A runtime without containers: what would run follows from [scripts](crate::script) and the
-//! clock.
+//! clock. What containers are made of must be [there](needs) all the same, and is [read](readings) once
+//! for many Pods.
 //!
 //! It remembers when it started what. Of a Pod that it does not know, because the process was
 //! started anew or the Pod came with a fork, it takes what the Pod's status says, so that a restart
 //! changes nothing but fractions of a second.
+
+mod needs;
+mod readings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +24,12 @@ use super::{
     BEGINS_ANEW, Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome,
     Resized, Sandbox, Start, StartError, State,
 };
+use crate::objects::Objects;
 use crate::rejection::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
 use crate::termination_order::{ordered, waits_for};
+use needs::Needs;
+use readings::{Age, Readings};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
@@ -35,6 +42,7 @@ pub(crate) struct Simulated {
     scripts: Scripts,
     /// By the Pod's uid and the container's name.
     runs: Mutex<HashMap<String, HashMap<String, Run>>>,
+    readings: Readings,
 }
 
 /// One run of a container.
@@ -79,7 +87,7 @@ struct Spec<'a> {
 impl Simulated {
     /// A runtime whose containers do what scripts say, and else take so long to end.
     pub(crate) fn new(termination: Duration, scripts: Scripts) -> Self {
-        Self { termination, scripts, runs: Mutex::default() }
+        Self { termination, scripts, runs: Mutex::default(), readings: Readings::default() }
     }
 
     /// The containers of a Pod, with what they do.
@@ -126,6 +134,39 @@ impl Simulated {
             }
             _ => spec,
         }
+    }
+
+    /// What a container cannot be started without and does not have.
+    async fn lacks(&self, pod: &Pod, name: &str, client: &Client) -> Option<StartError> {
+        let needs = Needs::of(pod, name)?;
+        let references = needs.references();
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let question = self.readings.question(namespace, client);
+        let remembered = question.read(&references, Age::Recent).await;
+        self.lacks_of(&needs, pod, name, &remembered)?;
+        // Keys may have been added since.
+        let now = question.read(&references, Age::New).await;
+        self.lacks_of(&needs, pod, name, &now)
+    }
+
+    /// The same, if there are these objects. Its image is looked for after its volumes and before its
+    /// variables.
+    fn lacks_of(
+        &self,
+        needs: &Needs,
+        pod: &Pod,
+        name: &str,
+        objects: &Objects,
+    ) -> Option<StartError> {
+        match needs.volumes(objects) {
+            Ok(()) if self.is_pullable(pod, name) => needs.environment(objects).err(),
+            volumes => volumes.err(),
+        }
+    }
+
+    fn is_pullable(&self, pod: &Pod, name: &str) -> bool {
+        let specs = self.specs(pod);
+        specs.iter().any(|spec| spec.name == name && spec.script.pullable())
     }
 
     /// Starts a container.
@@ -185,8 +226,17 @@ impl ContainerRuntime for Simulated {
         false
     }
 
-    async fn start(&self, pod: &Pod, start: &Start, _: &Client, now: Timestamp) -> Result<Outcome> {
-        Ok(self.begin(pod, start, now))
+    async fn start(
+        &self,
+        pod: &Pod,
+        start: &Start,
+        client: &Client,
+        now: Timestamp,
+    ) -> Result<Outcome> {
+        Ok(match self.lacks(pod, &start.name, client).await {
+            Some(why) => Outcome::Failed { why, pulled: None },
+            None => self.begin(pod, start, now),
+        })
     }
 
     fn ends(&self, _: &str) {} // nothing is waited for

@@ -19,6 +19,7 @@ use super::wire::{
 };
 
 const NOT_FOUND: u32 = 5;
+const DENIED: u32 = 7;
 /// In nanoseconds.
 const HOUR: i64 = 3_600_000_000_000;
 /// The code of what is killed.
@@ -50,6 +51,17 @@ pub(crate) enum Manner {
     KillsStarts,
     /// It never has made a container.
     NeverCreates,
+    /// Its network is down.
+    NoNetwork,
+    /// What it runs in containers takes so long.
+    SlowHooks(Duration),
+}
+
+/// A registry that wants to see a password.
+struct Registry {
+    password: String,
+    /// Whether it has seen it.
+    pulled: bool,
 }
 
 /// A runtime.
@@ -60,6 +72,8 @@ pub(crate) struct Liar {
     ahead: Mutex<i64>,
     /// Where its images are, if it says so.
     images: Mutex<Option<PathBuf>>,
+    /// Where its image comes from, if it is not there from the beginning.
+    registry: Mutex<Option<Registry>>,
 }
 
 /// What it says that there is.
@@ -84,7 +98,14 @@ impl Liar {
             state: Mutex::default(),
             ahead: Mutex::default(),
             images: Mutex::default(),
+            registry: Mutex::default(),
         }
+    }
+
+    /// Has its image only once somebody has pulled it with this password.
+    pub(super) fn guard_image(&self, password: &str) {
+        let registry = Registry { password: password.to_owned(), pulled: false };
+        *self.registry.lock().expect("nobody panics with it") = Some(registry);
     }
 
     /// Sets the clock of its machine, by so many hours.
@@ -166,6 +187,9 @@ impl Liar {
             Manner::Silent => std::future::pending().await,
             Manner::Refuses(code) => return Err((code, "no".to_owned())),
             Manner::Babbles => return Ok(vec![0xff; 9]),
+            Manner::SlowHooks(pause) if method == "ExecSync" => {
+                let _ = timeout(pause, std::future::pending::<()>()).await;
+            }
             Manner::NeverCreates if method == "CreateContainer" => std::future::pending().await,
             _ => {}
         }
@@ -189,7 +213,7 @@ impl Liar {
     fn do_it(&self, method: &str, message: &[u8], manner: Manner) -> Result<Vec<u8>, Refusal> {
         match method {
             "Version" => call(message, |_: VersionRequest| Ok(version())),
-            "Status" => call(message, |_: StatusRequest| Ok(status())),
+            "Status" => call(message, |_: StatusRequest| Ok(status(manner))),
             "RunPodSandbox" => call(message, |it| Ok(self.run_sandbox(it))),
             "StopPodSandbox" => call(message, |it| Ok(self.stop_sandbox(&it))),
             "RemovePodSandbox" => call(message, |it| Ok(self.remove_sandbox(&it))),
@@ -211,11 +235,30 @@ impl Liar {
                 call(message, |_: i::ListImagesRequest| Ok(images))
             }
             "ImageStatus" => {
-                let answer = i::ImageStatusResponse { image: Some(image()), ..Default::default() };
+                let image = self.has_image().then(image);
+                let answer = i::ImageStatusResponse { image, ..Default::default() };
                 call(message, |_: i::ImageStatusRequest| Ok(answer))
             }
+            "PullImage" => call(message, |it| self.pull(it)),
             other => Err((12, format!("unknown method {other}"))),
         }
+    }
+
+    fn has_image(&self) -> bool {
+        let registry = self.registry.lock().expect("nobody panics with it");
+        registry.as_ref().is_none_or(|registry| registry.pulled)
+    }
+
+    fn pull(&self, asked: i::PullImageRequest) -> Result<i::PullImageResponse, Refusal> {
+        let shown = asked.auth.unwrap_or_default().password;
+        let mut registry = self.registry.lock().expect("nobody panics with it");
+        if let Some(registry) = registry.as_mut() {
+            if registry.password != shown {
+                return Err((DENIED, format!("denied: {shown:?} is not the password")));
+            }
+            registry.pulled = true;
+        }
+        Ok(i::PullImageResponse { image_ref: image().id })
     }
 
     fn run_sandbox(&self, asked: s::RunPodSandboxRequest) -> s::RunPodSandboxResponse {
@@ -466,14 +509,19 @@ fn version() -> VersionResponse {
     }
 }
 
-fn status() -> StatusResponse {
+fn status(manner: Manner) -> StatusResponse {
     let condition = |kind: &str| RuntimeCondition {
         r#type: kind.into(),
         status: true,
         reason: String::new(),
         message: String::new(),
     };
-    let conditions = vec![condition("RuntimeReady"), condition("NetworkReady")];
+    let mut network = condition("NetworkReady");
+    if manner == Manner::NoNetwork {
+        network.status = false;
+        (network.reason, network.message) = ("NetworkPluginNotReady".into(), "no network".into());
+    }
+    let conditions = vec![condition("RuntimeReady"), network];
     StatusResponse { status: Some(RuntimeStatus { conditions }), ..StatusResponse::default() }
 }
 

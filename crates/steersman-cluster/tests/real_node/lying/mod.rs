@@ -7,7 +7,10 @@ mod clocks;
 mod cut_off;
 mod disks;
 mod grpc;
+mod hooks;
 mod liar;
+mod network;
+mod registry;
 #[allow(dead_code, reason = "what the agent reads of it is more than this says")]
 #[path = "../../../../steersman-node/src/cri/wire/mod.rs"]
 mod wire;
@@ -17,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -111,23 +114,38 @@ impl Scene {
     }
 
     async fn run_so(&self, name: &str, policy: &str, container: Value) {
+        self.run_whole(name, json!({"restartPolicy": policy}), container).await;
+    }
+
+    /// The same, of whose spec this is said besides.
+    async fn run_whole(&self, name: &str, own: Value, container: Value) {
         let mut main = json!({"name": "main", "image": "web:1"});
         for (field, value) in container.as_object().into_iter().flatten() {
             main[field] = value.clone();
         }
-        let pod = json!({
-            "metadata": {"name": name},
-            "spec": {
-                "nodeName": "lied-to",
-                "restartPolicy": policy,
-                "automountServiceAccountToken": false,
-                "terminationGracePeriodSeconds": 2,
-                "tolerations": [{"operator": "Exists"}],
-                "containers": [main],
-            },
+        let mut spec = json!({
+            "nodeName": "lied-to",
+            "automountServiceAccountToken": false,
+            "terminationGracePeriodSeconds": 2,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [main],
         });
+        for (field, value) in own.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        let pod = json!({"metadata": {"name": name}, "spec": spec});
         let pod: Pod = serde_json::from_value(pod).expect("a Pod");
         self.pods().create(&PostParams::default(), &pod).await.expect("it is created");
+    }
+
+    /// What people were told of a Pod.
+    async fn events(&self, name: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
+        let events = events.list(&about).await.expect("the server answers");
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let told = events.iter();
+        told.map(|event| format!("{}: {}", text(&event.reason), text(&event.message))).collect()
     }
 
     async fn pod(&self, name: &str) -> Option<Pod> {

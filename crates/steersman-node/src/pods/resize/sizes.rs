@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerStatus, Pod, PodCondition, PodSpec, ResourceRequirements,
+    Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use serde::{Deserialize, Serialize};
@@ -111,15 +111,26 @@ impl Sizes {
             }
         }
         if statuses().any(|told| told.resources.is_some()) {
-            sizes.actuated.whole = status.resources.as_ref().map(|whole| tidy(Some(whole)));
-            if !allocated_as_wanted {
-                let requests = not_empty(status.allocated_resources.as_ref());
-                let whole = sizes.actuated.whole.clone();
-                sizes.allocated.whole =
-                    whole.map(|whole| ResourceRequirements { requests, ..whole });
-            }
+            sizes.take_in_whole(pod, status, allocated_as_wanted);
         }
         sizes
+    }
+
+    /// Takes in what is told of a Pod that wants something as a whole: of others this is only what their
+    /// containers have together.
+    fn take_in_whole(&mut self, pod: &Pod, status: &PodStatus, allocated_as_wanted: bool) {
+        let Some(wanted) = self.allocated.whole.take() else { return };
+        let overhead = pod.spec.as_ref().and_then(|spec| spec.overhead.as_ref());
+        let own = |told: &ResourceRequirements| told_of_whole(&wanted, told, overhead);
+        self.actuated.whole = status.resources.as_ref().map(own);
+        self.allocated.whole = match &status.resources {
+            Some(told) if !allocated_as_wanted => Some(own(&ResourceRequirements {
+                requests: status.allocated_resources.clone(),
+                ..told.clone()
+            })),
+            None if !allocated_as_wanted => None,
+            _ => Some(wanted),
+        };
     }
 
     /// Forgets what the containers had that a Pod's status says have ended.
@@ -275,6 +286,37 @@ fn tidy(resources: Option<&ResourceRequirements>) -> ResourceRequirements {
         limits: not_empty(all.limits.as_ref()),
         requests: not_empty(all.requests.as_ref()),
     }
+}
+
+/// What is told of a Pod, as far as it wants that as a whole: the rest is what its containers have, and
+/// what it takes beside them.
+fn told_of_whole(
+    wanted: &ResourceRequirements,
+    told: &ResourceRequirements,
+    overhead: Option<&BTreeMap<String, Written>>,
+) -> ResourceRequirements {
+    type List = BTreeMap<String, Written>;
+    let part = |wanted: Option<&List>, told: Option<&List>| {
+        let names = wanted.into_iter().flat_map(BTreeMap::keys);
+        let own = names.filter_map(|name| {
+            let told = told?.get(name)?;
+            let beside = overhead.and_then(|overhead| overhead.get(name));
+            Some((name.clone(), beside.map_or_else(|| told.clone(), |it| without(told, it))))
+        });
+        let own: List = own.collect();
+        (!own.is_empty()).then_some(own)
+    };
+    ResourceRequirements {
+        requests: part(wanted.requests.as_ref(), told.requests.as_ref()),
+        limits: part(wanted.limits.as_ref(), told.limits.as_ref()),
+        claims: wanted.claims.clone(),
+    }
+}
+
+fn without(amount: &Written, other: &Written) -> Written {
+    let read = |text: &Written| Quantity::parse(&text.0).ok();
+    let rest = read(amount).zip(read(other)).and_then(|(one, other)| one.checked_sub(other));
+    rest.map_or_else(|| amount.clone(), |rest| Written(rest.to_string()))
 }
 
 fn not_empty(list: Option<&BTreeMap<String, Written>>) -> Option<BTreeMap<String, Written>> {

@@ -389,6 +389,52 @@ async fn room_on_a_node_wakes_those_who_wait_there() {
     assert_eq!(now().await, ["b"]);
 }
 
+#[test]
+fn what_a_pod_has_as_a_whole_is_told_and_read_back() {
+    let mut pod = crate::pods::tests::pod();
+    let main = &mut pod.spec.as_mut().unwrap().containers[0];
+    main.resources = serde_json::from_value(resources("500m", "64Mi")).unwrap();
+    let whole = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}});
+    for whole in [Value::Null, whole] {
+        let spec = pod.spec.as_mut().unwrap();
+        spec.resources = serde_json::from_value(whole.clone()).unwrap();
+        let mut observed = crate::pods::tests::all_run();
+        observed.sizes = Sizes::told(&pod);
+        observed.sizes.started("proxy", 0);
+        observed.sizes.started("main", 0);
+        let told = Pod {
+            status: Some(crate::pods::tests::status(&pod, &observed, 0)),
+            metadata: pod.metadata.clone(),
+            spec: pod.spec.clone(),
+        };
+        assert!(told.status.as_ref().unwrap().resources.is_some());
+        assert_eq!(Sizes::told(&told), observed.sizes, "{whole}");
+    }
+}
+
+#[test]
+fn what_containers_have_together_is_not_what_their_pod_was_given_as_a_whole() {
+    let small = resources("100m", "64Mi");
+    let mut pod = running(&small, &small, &small);
+    let spec = pod.spec.as_mut().unwrap();
+    let wanted = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "2"}});
+    spec.resources = serde_json::from_value(wanted).unwrap();
+    spec.overhead = serde_json::from_value(json!({"cpu": "250m"})).unwrap();
+    let status = pod.status.as_mut().unwrap();
+    let amounts = json!({"cpu": "1250m", "memory": "64Mi"});
+    status.allocated_resources = serde_json::from_value(amounts.clone()).unwrap();
+    let told = json!({"requests": amounts, "limits": amounts});
+    status.resources = serde_json::from_value(told).unwrap();
+    let whole = |pod: &Pod| {
+        let sizes = Sizes::told(pod);
+        json!([sizes.allocated.whole, sizes.actuated.whole])
+    };
+    let one = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "1"}});
+    assert_eq!(whole(&pod), json!([one, one]));
+    pod.spec.as_mut().unwrap().resources = None;
+    assert_eq!(whole(&pod), json!([null, null]));
+}
+
 /// A ledger that any number of agents share.
 #[derive(Debug, Default)]
 struct Book(Mutex<HashMap<String, String>>);

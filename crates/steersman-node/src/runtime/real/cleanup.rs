@@ -72,6 +72,7 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
 /// Removes everything of a Pod that is gone.
 pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.pulls.forget(uid);
+    shared.network_waits.forget(uid);
     shared.tokens.forget(uid);
     shared.evictions.forget(uid);
     shared.endings.forget(uid);

@@ -15,8 +15,8 @@ use crate::cri::wire::container::{
 };
 use crate::cri::wire::image::ImageSpec;
 use crate::cri::wire::sandbox::{
-    LinuxPodSandboxConfig, NamespaceMode, PodSandboxConfig, PodSandboxMetadata, PortMapping,
-    Protocol,
+    DNSConfig, LinuxPodSandboxConfig, NamespaceMode, PodSandboxConfig, PodSandboxMetadata,
+    PortMapping, Protocol,
 };
 
 /// The machine that Pods run on, as far as they can tell.
@@ -51,8 +51,8 @@ pub(super) struct NewSandbox {
     pub(super) attempt: u32,
     pub(super) log_directory: String,
     pub(super) cgroup_parent: String,
-    /// The machine's `resolv.conf`.
-    pub(super) resolver: String,
+    /// Whom the Pod asks for names.
+    pub(super) dns: DNSConfig,
 }
 
 /// A sandbox for a Pod, or why there cannot be one.
@@ -78,7 +78,7 @@ pub(super) fn sandbox(
         }),
         hostname: if on_host { String::new() } else { names::hostname(pod, domain)? },
         log_directory: new.log_directory,
-        dns_config: Some(names::dns(pod, &ground.dns, &new.resolver)),
+        dns_config: Some(new.dns),
         port_mappings: if on_host { Vec::new() } else { ports(pod) },
         labels: labels::of_sandbox(pod, &ground.node),
         annotations: annotations.map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -228,7 +228,7 @@ mod tests {
             attempt: 2,
             log_directory: "/logs/shop_web_u1".into(),
             cgroup_parent: "/kubepods/besteffort/podu1".into(),
-            resolver: String::new(),
+            dns: DNSConfig::default(),
         }
     }
 

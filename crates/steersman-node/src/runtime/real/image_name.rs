@@ -38,12 +38,29 @@ pub(super) fn with_tag(name: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The registry that a name leads to.
-pub(super) fn registry(name: &str) -> &str {
-    match name.split_once('/') {
-        Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first,
-        _ => "docker.io",
-    }
+/// The repository that a name leads to: in full, without tag and digest.
+pub(super) fn repository(name: &str) -> String {
+    let path = without_tag(name);
+    let (registry, path) = match path.split_once('/') {
+        Some(("index.docker.io", path)) => ("docker.io", path),
+        Some((first, path)) if first.contains(['.', ':']) || first == "localhost" => (first, path),
+        _ => ("docker.io", path),
+    };
+    let is_official = registry == "docker.io" && !path.contains('/');
+    let library = if is_official { "library/" } else { "" };
+    format!("{registry}/{library}{path}")
+}
+
+/// The name in full, with the tag or the digest.
+pub(super) fn full(name: &str) -> String {
+    format!("{}{}", repository(name), &name[without_tag(name).len()..])
+}
+
+/// The name without tag and digest.
+pub(super) fn without_tag(name: &str) -> &str {
+    let rest = name.split_once('@').map_or(name, |(rest, _)| rest);
+    let last = rest.rfind('/').map_or(0, |at| at + 1);
+    rest[last..].find(':').map_or(rest, |at| &rest[..last + at])
 }
 
 #[cfg(test)]
@@ -67,14 +84,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_a_registry() {
-        for (name, registry_) in [
-            ("nginx", "docker.io"),
-            ("library/nginx:1", "docker.io"),
-            ("ghcr.io/a/b", "ghcr.io"),
-            ("localhost:5000/a", "localhost:5000"),
+    fn a_name_leads_to_a_repository() {
+        for (name, expected) in [
+            ("nginx", "docker.io/library/nginx"),
+            ("team/web:1", "docker.io/team/web"),
+            ("docker.io/nginx:1", "docker.io/library/nginx"),
+            ("index.docker.io/team/web", "docker.io/team/web"),
+            ("ghcr.io/a/b:1@sha256:00", "ghcr.io/a/b"),
+            ("localhost:5000/a", "localhost:5000/a"),
+            ("localhost/a:1", "localhost/a"),
         ] {
-            assert_eq!(registry(name), registry_);
+            assert_eq!(repository(name), expected);
         }
+        assert_eq!(full("nginx:1"), "docker.io/library/nginx:1");
     }
 }

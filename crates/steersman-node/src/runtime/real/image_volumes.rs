@@ -11,8 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
-use steersman::Client;
+use k8s_openapi::api::core::v1::{Container, Pod, Secret};
 
 use super::places::entries;
 use super::prepare::{ImageVolume, Volumes};
@@ -39,7 +38,7 @@ pub(super) async fn mount(
     container: &Container,
     volumes: &Volumes,
     sandbox: &PodSandboxConfig,
-    client: &Client,
+    secrets: &[Secret],
 ) -> Result<Images, CriError> {
     let wanted = |volume: &ImageVolume<'_>| {
         container.volume_mounts.iter().flatten().any(|mount| mount.name == volume.name)
@@ -52,7 +51,7 @@ pub(super) async fn mount(
         }
         let name = &container.name;
         let wanted = Wanted { container: name, image: volume.reference, policy: volume.policy };
-        let image = match pulls::image(shared, pod, wanted, sandbox, client).await? {
+        let image = match pulls::image(shared, pod, wanted, sandbox, secrets).await? {
             Found::Here(image, _) => image,
             Found::Pulling => return Ok(Images::Pulling),
             Found::Failed(why) => return Ok(Images::Failed(why)),

@@ -63,7 +63,9 @@ fn mounted(pod: &Pod) -> impl Iterator<Item = &str> {
 
 impl ImageStore for Shared {
     async fn list(&self) -> Result<Vec<FoundImage>, String> {
+        let begun = clock::now();
         let images = self.cri.images().await.map_err(|error| error.to_string())?;
+        self.permits.prune(&images.iter().map(|image| image.id.as_str()).collect(), begun);
         let found = images.into_iter().map(|image| FoundImage {
             size: i64::try_from(image.size).unwrap_or(i64::MAX),
             pinned: image.pinned,

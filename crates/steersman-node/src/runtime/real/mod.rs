@@ -3,7 +3,7 @@
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says, when it is
 //! its [turn](turns); images are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever
-//! waits for them is woken.
+//! waits for them, or for the [network], is woken. Not every Pod [may use](permits) every image.
 //! What runs can be [resized](resize). Starts that were [cut off](starting) do not count, and times are
 //! those of [one clock](moments).
 //! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
@@ -14,6 +14,7 @@ mod cgroups;
 mod cleanup;
 mod config;
 mod containers;
+mod credentials;
 mod endings;
 mod hooks;
 mod image_name;
@@ -24,7 +25,9 @@ mod last_words;
 mod ledger;
 mod moments;
 mod names;
+mod network;
 mod observe;
+mod permits;
 mod places;
 mod prepare;
 mod pressure;
@@ -70,6 +73,8 @@ use endings::Endings;
 use ledger::Files;
 use moments::Known;
 pub(crate) use names::ClusterDns;
+use network::NetworkWaits;
+use permits::Permits;
 pub(crate) use places::Places;
 use pressure::Evictions;
 use probing::Probing;
@@ -121,6 +126,7 @@ struct Shared {
     policies: Policies,
     /// When images were used last.
     images: tokio::sync::Mutex<ImageRecords>,
+    permits: Permits,
     tokens: FetchedTokens,
     probing: Probing,
     recorder: Recorder,
@@ -132,6 +138,7 @@ struct Shared {
     /// When all that runs was listed last; at first, when the agent was started.
     relisted: Mutex<Instant>,
     pulls: Pulls,
+    network_waits: NetworkWaits,
     stops: Stops,
     turns: Turns,
     evictions: Evictions,
@@ -165,6 +172,7 @@ impl Real {
         let (wake, woken) = mpsc::channel(WOKEN_MAX);
         let shared = Shared {
             pulls: Pulls::default(),
+            network_waits: NetworkWaits::default(),
             stops: Stops::default(),
             turns: Turns::default(),
             evictions: Evictions::default(),
@@ -181,6 +189,7 @@ impl Real {
                 dns,
                 profiles: places.profiles(),
             },
+            permits: Permits::in_directory(places.permits()),
             cri,
             runtime,
             places,
@@ -345,6 +354,18 @@ fn names_of_running(parts: &observe::Parts) -> Vec<String> {
 
 fn uid_of(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// A Pod as messages name it.
+fn described(pod: &Pod) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let of = &pod.metadata;
+    format!("{}_{}({})", text(&of.name), text(&of.namespace), text(&of.uid))
+}
+
+/// Whether a Pod uses the network of its machine.
+fn is_on_host(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
 }
 
 /// A Pod's key.

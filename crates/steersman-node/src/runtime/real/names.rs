@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{HostAlias, Pod};
 
+use super::is_on_host;
 use crate::cri::wire::sandbox::DNSConfig;
 
 const HOSTNAME_MAX: usize = 63;
@@ -10,6 +11,9 @@ const FULL_MAX: usize = 64;
 /// How many lines of each kind a resolver reads.
 const SERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
+/// How long those of the second kind can be, each and together.
+const SEARCH_MAX: usize = 253;
+const SEARCH_LINE_MAX: usize = 2048;
 /// What comes before the addresses in a file of ours.
 const HEADER: &str = "# Kubernetes-managed hosts file.\n";
 const HEADER_ON_HOST: &str = "# Kubernetes-managed hosts file (host network).\n";
@@ -26,6 +30,47 @@ pub(crate) struct ClusterDns {
     pub(crate) servers: Vec<String>,
     /// What names of the cluster end with.
     pub(crate) domain: String,
+}
+
+/// Whom a Pod asks for names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dns {
+    pub(super) config: DNSConfig,
+    /// What is not as it was asked for.
+    pub(super) problems: Vec<DnsProblem>,
+}
+
+/// Why a Pod asks others for names than it is said to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DnsProblem {
+    /// It could ask nobody in the cluster.
+    #[error(
+        "kubelet does not have ClusterDNS IP configured and cannot create Pod using \"ClusterFirst\" \
+         policy. Falling back to \"Default\" policy."
+    )]
+    NoClusterDns,
+    /// Only these are left of too many servers.
+    #[error(
+        "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver \
+         line is: {0}"
+    )]
+    Servers(String),
+    /// The same for what names are completed with.
+    #[error(
+        "Search Line limits were exceeded, some search paths have been omitted, the applied search \
+         line is: {0}"
+    )]
+    Searches(String),
+}
+
+impl DnsProblem {
+    /// The same in one word.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::NoClusterDns => "MissingClusterDNS",
+            Self::Servers(_) | Self::Searches(_) => "DNSConfigForming",
+        }
+    }
 }
 
 /// The hostname of a Pod with a network of its own, or why it cannot be called so.
@@ -67,7 +112,7 @@ fn domain(pod: &Pod, cluster: &str) -> Option<String> {
 /// The `/etc/hosts` of a Pod with these addresses, on a machine with that one.
 pub(super) fn hosts(pod: &Pod, addresses: &[String], of_machine: &str, cluster: &str) -> String {
     let spec = pod.spec.as_ref();
-    let on_host = spec.and_then(|spec| spec.host_network) == Some(true);
+    let on_host = is_on_host(pod);
     let mut text = match on_host {
         true => format!("{HEADER_ON_HOST}{of_machine}"),
         false => format!("{HEADER}{LOCAL}"),
@@ -95,52 +140,99 @@ pub(super) fn hosts(pod: &Pod, addresses: &[String], of_machine: &str, cluster: 
 }
 
 /// Whom a Pod asks for names: as its policy says, of the cluster or of its machine.
-pub(super) fn dns(pod: &Pod, cluster: &ClusterDns, of_machine: &str) -> DNSConfig {
+pub(super) fn dns(pod: &Pod, cluster: &ClusterDns, of_machine: &str) -> Dns {
     let spec = pod.spec.as_ref();
-    let on_host = spec.and_then(|spec| spec.host_network) == Some(true);
     let policy = spec.and_then(|spec| spec.dns_policy.as_deref()).unwrap_or("ClusterFirst");
+    let asks_cluster = match policy {
+        "ClusterFirst" => !is_on_host(pod),
+        other => other == "ClusterFirstWithHostNet",
+    };
     let host = resolver(of_machine);
+    let mut problems = Vec::new();
     let mut config = match policy {
         "None" => DNSConfig::default(),
-        "ClusterFirst" if !on_host => of_cluster(pod, cluster, host),
-        "ClusterFirstWithHostNet" => of_cluster(pod, cluster, host),
+        _ if asks_cluster && cluster.servers.is_empty() => {
+            problems.push(DnsProblem::NoClusterDns);
+            host
+        }
+        _ if asks_cluster => of_cluster(pod, cluster, host),
         _ => host,
     };
     if let Some(asked) = spec.and_then(|spec| spec.dns_config.as_ref()) {
-        extend(&mut config.servers, asked.nameservers.iter().flatten().cloned());
-        extend(&mut config.searches, asked.searches.iter().flatten().cloned());
-        for option in asked.options.iter().flatten() {
-            let Some(name) = &option.name else { continue };
-            config.options.retain(|old| old.split(':').next() != Some(name));
-            config.options.push(match &option.value {
-                Some(value) => format!("{name}:{value}"),
-                None => name.clone(),
-            });
+        config.servers.extend(asked.nameservers.iter().flatten().cloned());
+        config.searches.extend(asked.searches.iter().flatten().cloned());
+        let before = config
+            .options
+            .iter()
+            .map(|option| option.split_once(':').unwrap_or((option.as_str(), "")));
+        let own = asked.options.iter().flatten().filter_map(|option| {
+            Some((option.name.as_deref()?, option.value.as_deref().unwrap_or_default()))
+        });
+        let mut options = Vec::new();
+        for (name, value) in before.chain(own) {
+            let colon = if value.is_empty() { "" } else { ":" };
+            set(&mut options, format!("{name}{colon}{value}"));
         }
+        let (servers, searches) = (distinct(config.servers), distinct(config.searches));
+        config = DNSConfig { servers, searches, options };
     }
-    config.servers.truncate(SERVERS_MAX);
-    config.searches.truncate(SEARCHES_MAX);
-    config
+    problems.extend(fit(&mut config));
+    Dns { config, problems }
 }
 
 fn of_cluster(pod: &Pod, cluster: &ClusterDns, host: DNSConfig) -> DNSConfig {
-    if cluster.servers.is_empty() {
-        return host; // as a kubelet does without --cluster-dns
-    }
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let domain = &cluster.domain;
-    let own = [format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
-    let mut searches = own.to_vec();
-    extend(&mut searches, host.searches);
+    let searches = if domain.is_empty() {
+        host.searches
+    } else {
+        let own = [format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
+        distinct(own.into_iter().chain(host.searches).collect())
+    };
     DNSConfig { servers: cluster.servers.clone(), searches, options: vec!["ndots:5".into()] }
 }
 
-fn extend(list: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
-    for one in more {
-        if !list.contains(&one) {
-            list.push(one);
+/// Leaves out what a resolver does not read, and says of what there was too much.
+fn fit(config: &mut DNSConfig) -> Vec<DnsProblem> {
+    let DNSConfig { servers, searches, .. } = config;
+    let mut problems = Vec::new();
+    if servers.len() > SERVERS_MAX {
+        servers.truncate(SERVERS_MAX);
+        problems.push(DnsProblem::Servers(servers.join(" ")));
+    }
+    let asked = searches.len();
+    searches.truncate(SEARCHES_MAX);
+    searches.retain(|search| search.len() <= SEARCH_MAX);
+    while searches.join(" ").len() > SEARCH_LINE_MAX {
+        searches.pop();
+    }
+    if searches.len() < asked {
+        problems.push(DnsProblem::Searches(searches.join(" ")));
+    }
+    problems
+}
+
+/// The same, each once.
+fn distinct(list: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for one in list {
+        if !kept.contains(&one) {
+            kept.push(one);
         }
     }
+    kept
+}
+
+/// Sets an option, instead of what was said of it before.
+fn set(options: &mut Vec<String>, option: String) {
+    match options.iter_mut().find(|old| option_name(old) == option_name(&option)) {
+        Some(old) => *old = option,
+        None => options.push(option),
+    }
+}
+
+fn option_name(option: &str) -> &str {
+    option.split_once(':').map_or(option, |(name, _)| name)
 }
 
 /// What a `resolv.conf` says.
@@ -150,8 +242,13 @@ fn resolver(text: &str) -> DNSConfig {
         let mut words = line.split_whitespace();
         match words.next() {
             Some("nameserver") => config.servers.extend(words.next().map(str::to_owned)),
-            Some("search") => config.searches = words.map(str::to_owned).collect(),
-            Some("options") => config.options = words.map(str::to_owned).collect(),
+            // The same domain with and without a dot at its end counts once.
+            Some("search") => {
+                let domains = words.filter(|domain| *domain != ".");
+                let bare = |domain: &str| domain.strip_suffix('.').unwrap_or(domain).to_owned();
+                config.searches = domains.map(bare).collect();
+            }
+            Some("options") => words.for_each(|option| set(&mut config.options, option.into())),
             _ => {}
         }
     }
@@ -215,7 +312,7 @@ mod tests {
         let cluster =
             ClusterDns { servers: vec!["10.96.0.10".into()], domain: "cluster.local".into() };
         let host = "nameserver 9.9.9.9\nsearch corp.example\n";
-        let of = |spec| dns(&pod(spec), &cluster, host);
+        let of = |spec| dns(&pod(spec), &cluster, host).config;
         let first = of(json!({}));
         assert_eq!(first.servers, ["10.96.0.10"]);
         assert_eq!(
@@ -229,6 +326,74 @@ mod tests {
         let none = of(json!({"dnsPolicy": "None", "dnsConfig": own.clone()}));
         assert_eq!((none.servers, none.options), (vec!["8.8.8.8".into()], vec!["ndots:2".into()]));
         assert_eq!(of(json!({"dnsConfig": own})).options, ["ndots:2"]);
-        assert_eq!(dns(&pod(json!({})), &ClusterDns::default(), host).servers, ["9.9.9.9"]);
+    }
+
+    #[test]
+    fn what_a_machine_and_a_pod_say_twice_counts_once() {
+        let host = "search . corp.example. corp.example\noptions timeout:1 rotate\n\
+                    options timeout:2\n";
+        let plain = dns(&pod(json!({"dnsPolicy": "Default"})), &ClusterDns::default(), host).config;
+        assert_eq!(plain.searches, ["corp.example", "corp.example"]);
+        assert_eq!(plain.options, ["timeout:2", "rotate"]);
+        let options = json!([{"name": "edns0", "value": ""}, {"name": "timeout", "value": "3"}]);
+        let asked = json!({"searches": ["own.example"], "options": options});
+        let spec = json!({"dnsPolicy": "Default", "dnsConfig": asked});
+        let merged = dns(&pod(spec), &ClusterDns::default(), host).config;
+        assert_eq!(merged.searches, ["corp.example", "own.example"]);
+        assert_eq!(merged.options, ["timeout:3", "rotate", "edns0"]);
+    }
+
+    #[test]
+    fn what_a_resolver_does_not_read_is_left_out_and_it_is_said() {
+        let none = |config: Value| {
+            let spec = json!({"dnsPolicy": "None", "dnsConfig": config});
+            dns(&pod(spec), &ClusterDns::default(), "")
+        };
+        let got = none(json!({"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"]}));
+        assert_eq!(got.config.servers, ["1.1.1.1", "2.2.2.2", "3.3.3.3"]);
+        assert_eq!(
+            got.problems[0].to_string(),
+            "Nameserver limits were exceeded, some nameservers have been omitted, the applied \
+             nameserver line is: 1.1.1.1 2.2.2.2 3.3.3.3"
+        );
+        let numbered = |count: usize, length: usize| -> Vec<String> {
+            (0..count).map(|n| format!("{n:02}{}", "a".repeat(length - 2))).collect()
+        };
+        for (searches, left) in [
+            (numbered(32, 5), 32),
+            (numbered(33, 5), 32),
+            (numbered(1, 253), 1),
+            (numbered(1, 254), 0),
+            (numbered(8, 253), 8),
+            (numbered(9, 253), 8),
+        ] {
+            let got = none(json!({"searches": searches}));
+            assert_eq!(got.config.searches, &searches[..left]);
+            let line = searches[..left].join(" ");
+            let problem = (left < searches.len()).then_some(DnsProblem::Searches(line));
+            assert_eq!(got.problems, problem.into_iter().collect::<Vec<_>>());
+        }
+        let line = DnsProblem::Searches("a b".into());
+        assert_eq!(line.reason(), "DNSConfigForming");
+        assert_eq!(
+            line.to_string(),
+            "Search Line limits were exceeded, some search paths have been omitted, the applied \
+             search line is: a b"
+        );
+    }
+
+    #[test]
+    fn without_anybody_in_the_cluster_the_machine_is_asked_and_it_is_said() {
+        for (spec, said) in [
+            (json!({}), true),
+            (json!({"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"}), true),
+            (json!({"hostNetwork": true}), false),
+            (json!({"dnsPolicy": "Default"}), false),
+        ] {
+            let got = dns(&pod(spec), &ClusterDns::default(), "nameserver 9.9.9.9\n");
+            assert_eq!(got.config.servers, ["9.9.9.9"]);
+            let reasons: Vec<_> = got.problems.iter().map(DnsProblem::reason).collect();
+            assert_eq!(reasons, if said { vec!["MissingClusterDNS"] } else { vec![] });
+        }
     }
 }

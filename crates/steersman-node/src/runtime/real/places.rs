@@ -62,6 +62,11 @@ impl Places {
         self.root.join("seccomp")
     }
 
+    /// Where it is kept who may use which image.
+    pub(super) fn permits(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
     /// The Pod's `/etc/hosts`.
     pub(super) fn hosts(&self, uid: &str) -> PathBuf {
         self.of_pod(uid).join("etc-hosts")

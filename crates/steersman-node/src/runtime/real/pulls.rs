@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use serde_json::Value;
-use steersman::{Client, ObjectKey};
+use steersman::events::NewEvent;
+use steersman::{Client, Error, ObjectKey};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::credentials::{Credentials, Keyring};
 use super::{Shared, image_name, key_of, locked, uid_of};
 use crate::cri::CriError;
-use crate::cri::wire::image::{AuthConfig, Image};
+use crate::cri::wire::image::Image;
 use crate::cri::wire::sandbox::PodSandboxConfig;
 use crate::runtime::{Pulled, StartError};
 
@@ -99,13 +100,55 @@ impl Pulls {
     }
 }
 
+/// The Secrets with which a Pod's images can be pulled. Without those that it cannot have they may be
+/// as well; for those that only cannot be read now somebody has to ask again.
+pub(super) async fn secrets(
+    shared: &Shared,
+    pod: &Pod,
+    client: &Client,
+) -> Result<Vec<Secret>, Error> {
+    let named = pod.spec.as_ref().and_then(|spec| spec.image_pull_secrets.as_ref());
+    let named = named.into_iter().flatten().map(|reference| reference.name.as_str());
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for name in named.filter(|name| !name.is_empty()) {
+        match client.get::<Secret>(ObjectKey::namespaced(namespace, name)).await {
+            Ok(Some(secret)) => found.push(secret),
+            Ok(None) => failed.push(name),
+            Err(error) if passes(&error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, secret = name, "cannot read an image pull secret");
+                failed.push(name);
+            }
+        }
+    }
+    if !failed.is_empty() {
+        let note = format!(
+            "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not \
+             succeed.",
+            failed.join(", ")
+        );
+        let event = NewEvent::warning("FailedToRetrieveImagePullSecret").action("Pulling");
+        shared.recorder.event(pod, event.note(note));
+    }
+    Ok(found)
+}
+
+/// Whether the same request may be answered soon: the server is away or has too much to do.
+fn passes(error: &Error) -> bool {
+    match error.status().map(|status| status.code) {
+        Some(code) => matches!(code, 408 | 429) || code >= 500,
+        None => true,
+    }
+}
+
 /// An image for a container, by its policy: there, or being pulled from now on.
 pub(super) async fn image(
     shared: &Arc<Shared>,
     pod: &Pod,
     Wanted { container, image, policy }: Wanted<'_>,
     sandbox: &PodSandboxConfig,
-    client: &Client,
+    secrets: &[Secret],
 ) -> Result<Found, CriError> {
     let asked = image.to_owned();
     let name = match image_name::with_tag(&asked) {
@@ -119,18 +162,35 @@ pub(super) async fn image(
         Some(Err(why)) => return Ok(Found::Failed(why)),
         None => None,
     };
+    let credentials = || -> Result<Vec<Credentials>, String> {
+        let keyring = Keyring::of(secrets).map_err(|error| error.to_string())?;
+        Ok(keyring.lookup(&image_name::repository(&name)))
+    };
+    let unread = |why: String| Found::Failed(StartError::ImagePull { image: asked.clone(), why });
     if policy != "Always" || pulled.is_some() {
-        match shared.cri.image(&name).await? {
-            Some(image) => return Ok(Found::Here(image, pulled)),
-            None if policy == "Never" => {
-                return Ok(Found::Failed(StartError::ImageNeverPull { image: asked }));
+        if let Some(image) = shared.cri.image(&name).await? {
+            let admits = match pulled {
+                Some(_) => Ok(true),
+                None => shared.permits.admits(&name, &image, credentials),
+            };
+            match admits {
+                Ok(true) => return Ok(Found::Here(image, pulled)),
+                Ok(false) => {}
+                Err(why) => return Ok(unread(why)),
             }
-            None => {}
+        }
+        // Who may not use an image is not told that it is there.
+        if policy == "Never" {
+            return Ok(Found::Failed(StartError::ImageNeverPull { image: asked }));
         }
     }
-    let auth = credentials(pod, &name, client).await;
+    let credentials = match credentials() {
+        Ok(credentials) => credentials,
+        Err(why) => return Ok(unread(why)),
+    };
     locked(&shared.pulls.pulls).insert(key.clone(), Pull::UnderWay);
-    let pulling = Pulling { asked, name, auth, sandbox: sandbox.clone(), key, pod: key_of(pod) };
+    let (sandbox, pod) = (sandbox.clone(), key_of(pod));
+    let pulling = Pulling { asked, name, credentials, sandbox, key, pod };
     tokio::spawn(pulling.run(Arc::clone(shared)));
     Ok(Found::Pulling)
 }
@@ -140,7 +200,8 @@ struct Pulling {
     /// As the Pod names the image.
     asked: String,
     name: String,
-    auth: Option<AuthConfig>,
+    /// What may open its repository.
+    credentials: Vec<Credentials>,
     sandbox: PodSandboxConfig,
     key: Key,
     pod: ObjectKey,
@@ -151,15 +212,11 @@ impl Pulling {
         let asked = Instant::now();
         let turn = shared.pulls.turn.acquire().await;
         let begun = Instant::now();
-        let pulled = shared.cri.pull_image(&self.name, self.auth, self.sandbox).await;
+        let pulled = self.noted(&shared).await;
         drop(turn);
         let done = match pulled {
-            Ok(_) => {
-                let size = shared.cri.image(&self.name).await.ok().flatten();
-                let bytes = size.map_or(0, |image| image.size);
-                Ok(Pulled { took: begun.elapsed(), waited: begun - asked, bytes })
-            }
-            Err(error) => Err(StartError::ImagePull { image: self.asked, why: error.to_string() }),
+            Ok(bytes) => Ok(Pulled { took: begun.elapsed(), waited: begun - asked, bytes }),
+            Err(why) => Err(StartError::ImagePull { image: self.asked, why }),
         };
         // The Pod may be gone by now, and with it the interest.
         if let Some(pull) = locked(&shared.pulls.pulls).get_mut(&self.key) {
@@ -167,75 +224,90 @@ impl Pulling {
         }
         shared.wake(self.pod).await;
     }
-}
 
-/// What the registry of an image wants to see, from the Secrets that the Pod names for this.
-async fn credentials(pod: &Pod, image: &str, client: &Client) -> Option<AuthConfig> {
-    let secrets = pod.spec.as_ref().and_then(|spec| spec.image_pull_secrets.as_ref());
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    for reference in secrets.into_iter().flatten() {
-        let key = ObjectKey::namespaced(namespace.as_str(), reference.name.as_str());
-        match client.get::<Secret>(key).await {
-            Ok(Some(secret)) => {
-                if let Some(found) = credentials_in(&secret, image_name::registry(image)) {
-                    return Some(found);
-                }
+    /// Pulls, notes who may use the image, and tells how large it is.
+    async fn noted(&self, shared: &Shared) -> Result<u64, String> {
+        let name = &self.name;
+        shared.permits.begin(name).map_err(|error| {
+            format!(
+                "Failed to record image pull intent for container image {:?}: {error}",
+                self.asked
+            )
+        })?;
+        match self.pulled(shared).await {
+            Ok((id, used)) => {
+                let image = shared.cri.image(name).await.ok().flatten();
+                let (id, bytes) = image.map_or((id, 0), |image| (image.id, image.size));
+                shared.permits.pulled(name, &id, used);
+                Ok(bytes)
             }
-            Ok(None) => {
-                tracing::warn!(secret = reference.name, "an image pull secret does not exist");
-            }
-            Err(error) => {
-                tracing::warn!(%error, secret = reference.name, "cannot read an image pull secret");
+            Err(why) => {
+                shared.permits.not_pulled(name);
+                Err(why)
             }
         }
     }
-    None
+
+    /// Pulls with each of the credentials, until some are accepted: which, and the image's id.
+    async fn pulled(&self, shared: &Shared) -> Result<(String, Option<&Credentials>), String> {
+        let known = self.credentials.iter().map(Some);
+        let nothing = self.credentials.is_empty().then_some(None);
+        let mut problems = Vec::new();
+        for used in known.chain(nothing) {
+            let auth = used.map(Credentials::told);
+            match shared.cri.pull_image(&self.name, auth, self.sandbox.clone()).await {
+                Ok(id) => return Ok((id, used)),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        Err(aggregate(problems))
+    }
 }
 
-/// The entry for a registry in a Secret of Docker's.
-fn credentials_in(secret: &Secret, registry: &str) -> Option<AuthConfig> {
-    let data = secret.data.as_ref()?;
-    let (text, nested) = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
-        (Some(new), _) => (new, true),
-        (None, old) => (old?, false),
-    };
-    let config: Value = serde_json::from_slice(&text.0).ok()?;
-    let entries = if nested { config.get("auths")? } else { &config };
-    let host = |key: &str| {
-        let bare = key.trim_start_matches("https://").trim_start_matches("http://");
-        bare.split('/').next().unwrap_or(bare).replace("index.docker.io", "docker.io")
-    };
-    let (_, entry) = entries.as_object()?.iter().find(|(key, _)| host(key) == registry)?;
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Some(AuthConfig {
-        username: text("username"),
-        password: text("password"),
-        auth: text("auth"),
-        server_address: String::new(),
-        identity_token: text("identitytoken"),
-        registry_token: text("registrytoken"),
-    })
+/// Several problems as a kubelet says them, each once.
+fn aggregate(problems: Vec<String>) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for problem in problems {
+        if !told.contains(&problem) {
+            told.push(problem);
+        }
+    }
+    match &told[..] {
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::ByteString;
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn credentials_are_those_of_the_registry() {
-        let auths = json!({"auths": {
-            "https://index.docker.io/v1/": {"auth": "ZG9ja2VyOnB3"},
-            "ghcr.io": {"username": "me", "password": "pw"},
-        }});
-        let data = ByteString(auths.to_string().into_bytes());
-        let data = [(".dockerconfigjson".to_owned(), data)].into();
-        let secret = Secret { data: Some(data), ..Secret::default() };
-        let of = |registry| credentials_in(&secret, registry);
-        assert_eq!(of("docker.io").unwrap().auth, "ZG9ja2VyOnB3");
-        assert_eq!(of("ghcr.io").unwrap().username, "me");
-        assert!(of("quay.io").is_none());
+    fn what_may_be_read_later_is_asked_for_again() {
+        for (code, expected) in [
+            (400, false),
+            (404, false),
+            (422, false),
+            (401, false),
+            (403, false),
+            (408, true),
+            (429, true),
+            (500, true),
+            (503, true),
+        ] {
+            let status = kube::core::Status::failure("no", "").with_code(code);
+            let error = Error::from(kube::Error::Api(status.boxed()));
+            assert_eq!(passes(&error), expected, "{code}");
+        }
+        assert!(passes(&Error::message("the connection is lost")));
+    }
+
+    #[test]
+    fn several_problems_are_each_told_once() {
+        let of = |problems: &[&str]| {
+            aggregate(problems.iter().map(|&problem| problem.to_owned()).collect())
+        };
+        assert_eq!(of(&["denied", "denied"]), "denied");
+        assert_eq!(of(&["denied", "expired", "denied"]), "[denied, expired]");
     }
 }

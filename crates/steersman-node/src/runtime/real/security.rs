@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
     AppArmorProfile, Container, Pod, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 
+use super::described;
 use crate::cri::wire::Int64Value;
 use crate::cri::wire::container::{Capability, LinuxContainerSecurityContext};
 use crate::cri::wire::sandbox::{
@@ -36,6 +37,9 @@ static THROTTLES: LazyLock<Vec<String>> = LazyLock::new(|| throttles(Path::new(C
 /// What it must not change there.
 const READ_ONLY: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// The highest number that a user can have.
+const USER_MAX: i64 = 0x7fff_ffff;
 
 /// As whom an image runs by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +112,7 @@ pub(super) fn of_container(
     let own = container.security_context.as_ref();
     let user = own.and_then(|own| own.run_as_user).or(whole.and_then(|all| all.run_as_user));
     let group = own.and_then(|own| own.run_as_group).or(whole.and_then(|all| all.run_as_group));
-    not_root(container, whole, user, image)?;
+    not_root(pod, container, user, image)?;
     let privileged = own.and_then(|own| own.privileged) == Some(true);
     let unmasked = own.and_then(|own| own.proc_mount.as_deref()) == Some("Unmasked");
     let paths = |all: &[&str], more: &[String]| match unmasked {
@@ -152,27 +156,34 @@ fn throttles(cpus: &Path) -> Vec<String> {
 
 /// Refuses what says that it is not root, and is.
 fn not_root(
+    pod: &Pod,
     container: &Container,
-    whole: Option<&PodSecurityContext>,
     user: Option<i64>,
     image: &ImageUser,
 ) -> Result<(), String> {
+    let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let own = container.security_context.as_ref().and_then(|own| own.run_as_non_root);
     if own.or(whole.and_then(|all| all.run_as_non_root)) != Some(true) {
         return Ok(());
     }
-    match (user, image.uid) {
-        (Some(0), _) => Err("container's runAsUser breaks non-root policy".into()),
-        (Some(_), _) => Ok(()),
-        (None, Some(0)) => Err("container has runAsNonRoot and image will run as root".into()),
-        (None, None) if !image.name.is_empty() => Err(format!(
+    let why = match (user, image.uid) {
+        (Some(0), _) => "container's runAsUser breaks non-root policy".to_owned(),
+        (Some(_), _) => return Ok(()),
+        (None, None) if !image.name.is_empty() => format!(
             "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is \
              non-root",
             image.name
-        )),
-        (None, Some(_)) => Ok(()),
-        (None, None) => Err("container has runAsNonRoot and image will run as root".into()),
-    }
+        ),
+        (None, Some(0) | None) => {
+            "container has runAsNonRoot and image will run as root".to_owned()
+        }
+        (None, Some(uid)) if !(0..=USER_MAX).contains(&uid) => format!(
+            "container has runAsNonRoot and image has an invalid user id ({uid}). (Must be \
+             1-({USER_MAX})): must be between 0 and {USER_MAX}, inclusive"
+        ),
+        (None, Some(_)) => return Ok(()),
+    };
+    Err(format!("{why} (pod: {:?}, container: {})", described(pod), container.name))
 }
 
 fn seccomp(
@@ -228,7 +239,9 @@ mod tests {
         image: &ImageUser,
     ) -> Result<LinuxContainerSecurityContext, String> {
         let container = json!({"name": "c", "securityContext": container});
-        let pod = json!({"spec": {"securityContext": pod, "containers": [container]}});
+        let metadata = json!({"name": "web", "namespace": "shop", "uid": "u1"});
+        let spec = json!({"securityContext": pod, "containers": [container]});
+        let pod = json!({"metadata": metadata, "spec": spec});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let container = &pod.spec.as_ref().unwrap().containers[0];
         of_container(&pod, container, image, Path::new("/var/lib/node/seccomp"))
@@ -251,20 +264,35 @@ mod tests {
     fn who_must_not_be_root_is_not() {
         let root = ImageUser { uid: Some(0), name: String::new() };
         let named = ImageUser { uid: None, name: "web".into() };
+        let absurd = ImageUser { uid: Some(1 << 31), name: String::new() };
         let not_root = json!({"runAsNonRoot": true});
+        let will_be = "container has runAsNonRoot and image will run as root";
         for (container, image, refused) in [
-            (json!({}), &root, Some("image will run as root")),
+            (json!({}), &root, Some(will_be)),
+            (json!({}), &ImageUser::default(), Some(will_be)),
             (json!({"runAsUser": 5}), &root, None),
-            (json!({"runAsUser": 0}), &named, Some("breaks non-root policy")),
-            (json!({}), &named, Some("non-numeric user (web)")),
+            (json!({"runAsUser": 0}), &named, Some("container's runAsUser breaks non-root policy")),
+            (
+                json!({}),
+                &named,
+                Some(
+                    "container has runAsNonRoot and image has non-numeric user (web), cannot verify \
+                     user is non-root",
+                ),
+            ),
+            (
+                json!({}),
+                &absurd,
+                Some(
+                    "container has runAsNonRoot and image has an invalid user id (2147483648). (Must \
+                     be 1-(2147483647)): must be between 0 and 2147483647, inclusive",
+                ),
+            ),
             (json!({"runAsNonRoot": false}), &root, None),
         ] {
-            let got = of(&not_root, &container, image);
-            match (got, refused) {
-                (Ok(_), None) => {}
-                (Err(why), Some(text)) => assert!(why.contains(text), "{why}"),
-                (got, _) => panic!("{refused:?}: {got:?}"),
-            }
+            let got = of(&not_root, &container, image).err();
+            let all = refused.map(|why| format!("{why} (pod: \"web_shop(u1)\", container: c)"));
+            assert_eq!(got, all);
         }
     }
 

@@ -9,18 +9,20 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
-use steersman::{Client, Result, clock};
+use steersman::events::NewEvent;
+use steersman::{Client, Error, Result, clock};
 
 use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
 use super::image_volumes::{self, Images};
 use super::moments::Known;
+use super::names::{Dns, DnsProblem};
 use super::observe::{Parts, addresses, attempt_of, runs};
 use super::places::Owner;
 use super::pulls::{self, Found, IF_NOT_PRESENT, Wanted};
 use super::starting::Starting;
 use super::stops;
-use super::{Shared, containers, locked, names, prepare, uid_of};
+use super::{Shared, containers, described, locked, names, prepare, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{ContainerState, CreateContainerRequest};
 use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig};
@@ -44,6 +46,7 @@ pub(super) async fn start(
         Ok(outcome) => Ok(outcome),
         Err(Stopped::Failed(why)) => Ok(Outcome::Failed { why, pulled: None }),
         Err(Stopped::Runtime(error)) => Err(error.into()),
+        Err(Stopped::Unread(error)) => Err(error),
     }
 }
 
@@ -53,6 +56,8 @@ enum Stopped {
     Failed(StartError),
     /// The runtime does not answer.
     Runtime(CriError),
+    /// The API server does not.
+    Unread(Error),
 }
 
 impl From<CriError> for Stopped {
@@ -76,11 +81,15 @@ async fn begin(
     let Some((container, target)) = spec_of(pod, &start.name) else {
         return Err(StartError::Config(format!("no container {:?}", start.name)).into());
     };
+    if shared.network_waits.holds(shared, pod) {
+        return Ok(Outcome::Waiting);
+    }
     let volumes = prepare::volumes(shared, pod, client).await?;
+    let secrets = pulls::secrets(shared, pod, client).await.map_err(Stopped::Unread)?;
     let turn = shared.turns.take().await;
     let parts = Parts::of(shared, uid_of(pod)).await?;
     let sandbox = sandbox(shared, pod, &parts, client).await?;
-    let images = image_volumes::mount(shared, pod, &container, &volumes, &sandbox.config, client);
+    let images = image_volumes::mount(shared, pod, &container, &volumes, &sandbox.config, &secrets);
     match images.await? {
         Images::Mounted => {}
         Images::Pulling => return Ok(Outcome::Waiting),
@@ -91,14 +100,17 @@ async fn begin(
         image: container.image.as_deref().unwrap_or_default(),
         policy: container.image_pull_policy.as_deref().unwrap_or(IF_NOT_PRESENT),
     };
-    let (image, pulled) = match pulls::image(shared, pod, wanted, &sandbox.config, client).await? {
+    let found = pulls::image(shared, pod, wanted, &sandbox.config, &secrets).await?;
+    let (image, pulled) = match found {
         Found::Here(image, pulled) => (image, pulled),
         Found::Pulling => return Ok(Outcome::Pulling),
         Found::Failed(why) => return Err(why.into()),
     };
     shared.pulls.used(uid_of(pod), &container.name);
-    let target =
-        target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
+    let target = match target_of(&parts, target.as_deref()) {
+        Ok(target) => target,
+        Err(why) => return Ok(Outcome::Failed { why, pulled }),
+    };
     let addresses = &sandbox.addresses;
     let found = prepare::Found { image, target, addresses, volumes: &volumes };
     let made = launch(shared, pod, start, &container, &sandbox, found).await;
@@ -111,6 +123,19 @@ async fn begin(
         Ok(()) => Ok(Outcome::Started { pulled }),
         Err(Stopped::Failed(why)) => Ok(Outcome::Failed { why, pulled }),
         Err(stopped) => Err(stopped),
+    }
+}
+
+/// The container whose processes another is to see: the last of the name that it says. Whether that
+/// can be done if it has ended, the runtime knows.
+fn target_of(
+    parts: &Parts,
+    named: Option<&str>,
+) -> std::result::Result<Option<String>, StartError> {
+    let Some(name) = named.filter(|name| !name.is_empty()) else { return Ok(None) };
+    match parts.all_named(name).next() {
+        Some(found) => Ok(Some(found.id.clone())),
+        None => Err(StartError::Config(format!("unable to find target container {name}"))),
     }
 }
 
@@ -146,7 +171,7 @@ async fn follow(
     let address = sandbox.addresses.first().map(String::as_str);
     let at = Hooked { container, id, address };
     let done = tokio::select! {
-        done = hooks::run(shared, hook, &at, hooks::LONGEST) => done,
+        done = hooks::run(shared, hook, &at) => done,
         () = shared.endings.told(uid_of(pod)) => Err("context canceled".to_owned()),
     };
     if let Err(why) = done {
@@ -172,9 +197,7 @@ fn failed_hook(pod: &Pod, container: &Container, hook: &LifecycleHandler, why: &
             format!("Sleep lifecycle hook ({seconds})")
         }
     };
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    let (name, meta) = (&container.name, &pod.metadata);
-    let pod = format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid));
+    let (name, pod) = (&container.name, described(pod));
     format!("{what} for Container {name:?} in Pod {pod:?} failed - error: {why}")
 }
 
@@ -214,11 +237,13 @@ async fn sandbox(
 ) -> std::result::Result<Ready, Stopped> {
     let attempt_of = |one: &PodSandbox| one.metadata.as_ref().map_or(0, |it| it.attempt);
     let log_directory = shared.places.logs_of(&Owner::of(pod));
+    let resolver = fs::read_to_string(RESOLVER).unwrap_or_default();
+    let Dns { config: dns, problems } = names::dns(pod, &shared.ground.dns, &resolver);
     let new = |attempt| NewSandbox {
         attempt,
         log_directory: log_directory.display().to_string(),
         cgroup_parent: shared.cgroups.parent(pod),
-        resolver: fs::read_to_string(RESOLVER).unwrap_or_default(),
+        dns,
     };
     if let Some(current) = parts.current() {
         let config = config::sandbox(pod, &shared.ground, new(attempt_of(current)));
@@ -238,6 +263,7 @@ async fn sandbox(
     let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old).saturating_add(1));
     let config = config::sandbox(pod, &shared.ground, new(attempt)).map_err(StartError::Sandbox)?;
     let handler = handler(pod, client).await?;
+    tell(shared, pod, &problems);
     locked(&shared.wound_down).remove(uid_of(pod));
     let id = match shared.cri.run_sandbox(config.clone(), handler).await {
         Ok(id) => id,
@@ -246,6 +272,22 @@ async fn sandbox(
     };
     let addresses = addresses(shared, &id).await?;
     Ok(Ready { id, config, addresses })
+}
+
+/// Tells whom a Pod does not ask for names although it is said to.
+fn tell(shared: &Shared, pod: &Pod, problems: &[DnsProblem]) {
+    for problem in problems {
+        let event =
+            NewEvent::warning(problem.reason()).action("Creating").note(problem.to_string());
+        let event = match problem {
+            DnsProblem::NoClusterDns => {
+                shared.recorder.event(&shared.node(), event.clone());
+                event.note(format!("pod: {:?}. {problem}", described(pod)))
+            }
+            DnsProblem::Servers(_) | DnsProblem::Searches(_) => event,
+        };
+        shared.recorder.event(pod, event);
+    }
 }
 
 /// Which of the runtime's ways to run a Pod its class names.
@@ -337,4 +379,33 @@ fn files(
     let domain = &shared.ground.dns.domain;
     let hosts = names::hosts(pod, &sandbox.addresses, &of_machine, domain);
     fs::write(places.hosts(uid_of(pod)), hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::labels::CONTAINER_NAME;
+    use super::*;
+    use crate::cri::wire::container::Container as Listed;
+
+    #[test]
+    fn a_target_is_the_last_of_its_name_whether_it_runs_or_not() {
+        let listed = |name: &str, id: &str, state: ContainerState| Listed {
+            id: id.to_owned(),
+            state: state.into(),
+            labels: [(CONTAINER_NAME.to_owned(), name.to_owned())].into(),
+            ..Listed::default()
+        };
+        let containers = vec![
+            listed("other", "id3", ContainerState::Running),
+            listed("main", "id2", ContainerState::Exited),
+            listed("main", "id1", ContainerState::Running),
+        ];
+        let parts = Parts { sandboxes: Vec::new(), containers };
+        assert_eq!(target_of(&parts, None), Ok(None));
+        assert_eq!(target_of(&parts, Some("")), Ok(None));
+        assert_eq!(target_of(&parts, Some("main")), Ok(Some("id2".into())));
+        let why = target_of(&parts, Some("absent")).unwrap_err();
+        assert_eq!(why.to_string(), "unable to find target container absent");
+        assert_eq!(why.reason(), Some("CreateContainerConfigError"));
+    }
 }

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
 use steersman::ObjectKey;
 use steersman::events::{NewEvent, Reference};
 use tokio::sync::Notify;
@@ -134,7 +134,7 @@ fn part(pod: &Pod, name: &str) -> Reference {
     Reference::of(pod).part(&format!("spec.{list}{{{name}}}"))
 }
 
-type Hook = (k8s_openapi::api::core::v1::Container, k8s_openapi::api::core::v1::LifecycleHandler);
+type Hook = (Container, LifecycleHandler);
 
 fn pre_stop(pod: &Pod, name: &str) -> Option<Hook> {
     let (container, _) = spec_of(pod, name)?;
@@ -156,16 +156,11 @@ struct Stopping {
 }
 
 impl Stopping {
-    async fn run(self) {
+    async fn run(mut self) {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        if let Some((container, hook)) = self.hook.as_ref().filter(|_| !left.is_zero()) {
-            let (id, address) = (self.id.as_str(), self.address.as_deref());
-            let at = Hooked { container, id, address };
-            if let Err(why) = hooks::run(&self.shared, hook, &at, left).await {
-                tracing::warn!(container = container.name, why, "the hook before a stop failed");
-                let event = NewEvent::warning("FailedPreStopHook").action("Stopping");
-                self.shared.recorder.event(self.part.clone(), event.note("PreStopHook failed"));
-            }
+        if let Some(hook) = self.hook.take().filter(|_| !left.is_zero()) {
+            // One that takes longer is not waited for, and has not failed for that.
+            let _ = timeout_at(self.deadline, tokio::spawn(self.before(hook).run())).await;
         }
         // Whoever does not end in time is not waited for any longer.
         let _ = timeout_at(self.deadline, self.shared.stops.all_stopped(&self.others)).await;
@@ -173,6 +168,17 @@ impl Stopping {
         locked(&self.shared.stops.deadlines).remove(&self.id);
         self.shared.stops.stopped.notify_waiters();
         self.shared.wake(self.pod).await;
+    }
+
+    fn before(&self, (container, hook): Hook) -> BeforeStop {
+        BeforeStop {
+            shared: Arc::clone(&self.shared),
+            part: self.part.clone(),
+            id: self.id.clone(),
+            address: self.address.clone(),
+            container,
+            hook,
+        }
     }
 
     /// Tells the runtime until it has done it.
@@ -186,6 +192,28 @@ impl Stopping {
                     sleep(AGAIN).await;
                 }
             }
+        }
+    }
+}
+
+/// What a container does before it gets the signal.
+struct BeforeStop {
+    shared: Arc<Shared>,
+    part: Reference,
+    id: String,
+    address: Option<String>,
+    container: Container,
+    hook: LifecycleHandler,
+}
+
+impl BeforeStop {
+    async fn run(self) {
+        let (container, address) = (&self.container, self.address.as_deref());
+        let at = Hooked { container, id: &self.id, address };
+        if let Err(why) = hooks::run(&self.shared, &self.hook, &at).await {
+            tracing::warn!(container = container.name, why, "the hook before a stop failed");
+            let event = NewEvent::warning("FailedPreStopHook").action("Stopping");
+            self.shared.recorder.event(self.part.clone(), event.note("PreStopHook failed"));
         }
     }
 }

@@ -1,0 +1,121 @@
+//! What simulated nodes make of Pods, and tell of them.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde_json::{Value, json};
+use steersman_cluster::Cluster;
+use tokio::time::{Instant, interval, timeout};
+
+use crate::PATIENCE;
+use crate::node_groups::{is_ready, nodes, phase, pod};
+
+/// How soon a start that failed is tried again.
+const RETRY: Duration = Duration::from_secs(11);
+
+async fn start() -> Cluster {
+    Cluster::builder().nodes(1).start().await.unwrap()
+}
+
+/// Creates a Pod of one container.
+async fn create(cluster: &Cluster, container: &Value, rest: &Value) -> Pod {
+    let mut web = json!({
+        "metadata": {"name": "web", "finalizers": ["example.com/hold"]},
+        "spec": rest,
+    });
+    web["spec"]["containers"] = json!([container]);
+    web["spec"]["containers"][0]["name"] = "main".into();
+    web["spec"]["containers"][0]["image"] = "nginx".into();
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &serde_json::from_value(web).unwrap()).await.unwrap()
+}
+
+/// The state of the container of a Pod.
+fn state(pod: &Pod) -> Value {
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    statuses.map_or(Value::Null, |all| serde_json::to_value(&all[0].state).unwrap())
+}
+
+async fn until_running(cluster: &Cluster) {
+    let now = Instant::now();
+    pod(cluster, "web", |pod| phase(pod) == "Running").await;
+    assert!(now.elapsed() <= RETRY, "{:?}", now.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_waits_for_what_its_variables_are_made_of() {
+    let cluster = start().await;
+    let from = json!({"configMapRef": {"name": "settings"}});
+    create(&cluster, &json!({"envFrom": [from]}), &json!({})).await;
+    let waits = |pod: &Pod| state(pod)["waiting"]["reason"] == "CreateContainerConfigError";
+    let web = pod(&cluster, "web", waits).await;
+    assert_eq!(phase(&web), "Pending");
+    assert_eq!(state(&web)["waiting"]["message"], "configmap \"settings\" not found");
+    let mut settings = ConfigMap::default();
+    settings.metadata.name = Some("settings".into());
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    maps.create(&PostParams::default(), &settings).await.unwrap();
+    until_running(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_what_its_volumes_are_made_of() {
+    let cluster = start().await;
+    let volume = json!({"name": "key", "secret": {"secretName": "key"}});
+    create(&cluster, &json!({}), &json!({"volumes": [volume]})).await;
+    let events: Api<Event> = Api::default_namespaced(cluster.client());
+    let why = "MountVolume.SetUp failed for volume \"key\" : secret \"key\" not found";
+    let told = async {
+        let mut tick = interval(Duration::from_millis(100));
+        loop {
+            let found = events.list(&ListParams::default()).await.unwrap().items;
+            let is_it = |event: &&Event| event.reason.as_deref() == Some("FailedMount");
+            if let Some(event) = found.iter().find(is_it) {
+                return (event.type_.clone(), event.message.clone());
+            }
+            tick.tick().await;
+        }
+    };
+    let told = timeout(PATIENCE, told).await.expect("people are told");
+    assert_eq!(told, (Some("Warning".into()), Some(why.into())));
+    let web = pod(&cluster, "web", |pod| !state(pod).is_null()).await;
+    assert_eq!(state(&web), json!({"waiting": {"reason": "ContainerCreating"}}));
+    let mut key = Secret::default();
+    key.metadata.name = Some("key".into());
+    let secrets: Api<Secret> = Api::default_namespaced(cluster.client());
+    secrets.create(&PostParams::default(), &key).await.unwrap();
+    until_running(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_deleted_before_its_node_has_seen_it_has_failed() {
+    let cluster = start().await;
+    nodes(&cluster, |nodes| is_ready(nodes, "node-0") == Some(true)).await;
+    cluster.nodes().named("node-0").lost();
+    create(&cluster, &json!({}), &json!({"nodeName": "node-0"})).await;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.delete("web", &DeleteParams::default()).await.unwrap();
+    assert_eq!(phase(&pods.get("web").await.unwrap()), "Pending");
+    cluster.nodes().named("node-0").back();
+    let web = pod(&cluster, "web", |pod| phase(pod) == "Failed").await;
+    let lost = json!({
+        "exitCode": 137,
+        "reason": "ContainerStatusUnknown",
+        "message": "The container could not be located when the pod was terminated",
+    });
+    assert_eq!(state(&web), json!({"terminated": lost}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_says_what_all_its_containers_have() {
+    let cluster = start().await;
+    let requests = json!({"cpu": "250m", "memory": "64Mi"});
+    create(&cluster, &json!({"resources": {"requests": requests}}), &json!({})).await;
+    let web = pod(&cluster, "web", |pod| phase(pod) == "Running").await;
+    let status = web.status.unwrap();
+    assert_eq!(serde_json::to_value(&status.allocated_resources).unwrap(), requests);
+    let resources = serde_json::to_value(&status.resources).unwrap();
+    assert_eq!(resources, json!({"requests": requests}));
+}
