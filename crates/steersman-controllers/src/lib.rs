@@ -276,7 +276,7 @@ fn counting(
         endpointslice::controller(metrics),
         endpoints::controller(),
         endpoints::leftovers(),
-        endpointslice_mirroring::controller(),
+        endpointslice_mirroring::controller(metrics),
         service_cidr::controller(),
         persistentvolume_binder::claims(metrics),
         persistentvolume_binder::volumes(metrics),
@@ -372,7 +372,7 @@ pub fn install(manager: Manager) -> Manager {
 pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manager {
     let Installation { root_ca, authority, load_balancer_pool, node_cidrs, .. } = installation;
     let Installation { pulse, settings, serves, runs, .. } = installation;
-    let publisher = root_ca.map(root_ca::controller);
+    let publisher = root_ca.map(|pem| root_ca::controller(pem, manager.metrics()));
     let lifetime = settings.certificate_lifetime;
     let signing = authority.clone().map(|keys| certificate_signing::controller(keys, lifetime));
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));

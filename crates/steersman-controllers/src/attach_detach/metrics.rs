@@ -17,6 +17,8 @@ type Labels = [(&'static str, String); 2];
 pub(super) struct VolumeMetrics {
     in_use: Family<Labels, Gauge>,
     total: Family<Labels, Gauge>,
+    // Kubernetes' name of these does not end in `_total`, as that of a counter would here.
+    forced: Family<[(&'static str, &'static str); 1], Gauge>,
     known: Arc<Mutex<HashMap<String, Counts>>>,
 }
 
@@ -31,13 +33,16 @@ struct Counts {
 
 impl Families for VolumeMetrics {
     fn register(registry: &mut Registry) -> Self {
-        let (in_use, total) = (Family::default(), Family::default());
-        let metrics = Self { in_use, total, known: Arc::default() };
+        let (in_use, total, forced) = (Family::default(), Family::default(), Family::default());
+        let metrics = Self { in_use, total, forced, known: Arc::default() };
         let it = metrics.clone();
         let help = "Measure number of volumes in use";
         registry.register("storage_count_attachable_volumes_in_use", help, it.in_use);
         let help = "Number of volumes in A/D Controller";
         registry.register("attachdetach_controller_total_volumes", help, it.total);
+        let help = "Number of times the A/D Controller performed a forced detach";
+        let name = "attach_detach_controller_attachdetach_controller_forced_detaches";
+        registry.register(name, help, it.forced);
         metrics
     }
 }
@@ -60,6 +65,11 @@ impl VolumeMetrics {
             actual: by_driver(attached),
         };
         self.replace(node, counts);
+    }
+
+    /// A volume was taken from a node for this reason, whether that was safe or not.
+    pub(super) fn forced(&self, reason: &'static str) {
+        self.forced.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// A node is gone.

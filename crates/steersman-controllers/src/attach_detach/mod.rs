@@ -1,10 +1,12 @@
 //! The attach/detach controller: a VolumeAttachment for each CSI volume that a Pod on a node uses, and
-//! in the Node's status those that are attached.
+//! in the Node's status those that are attached. [`detach`] says when a volume that nobody needs any
+//! more is taken from a node.
 //!
 //! Whoever runs the driver would attach them. On simulated nodes there is nothing to attach to, so
 //! [`mod@attacher`] says that it is done.
 
 mod attacher;
+mod detach;
 mod holders;
 mod metrics;
 mod plan;
@@ -18,6 +20,7 @@ use steersman::informer::Event;
 use steersman::volumes::claims_of;
 use steersman::{Controller, Metrics, ObjectKey};
 
+use detach::Unneeded;
 use holders::Holders;
 use metrics::VolumeMetrics;
 
@@ -42,6 +45,8 @@ fn controller(metrics: &Metrics) -> Controller {
     let forgetful = metrics.clone();
     let holders = Holders::default();
     let (waiting, leaving) = (holders.clone(), holders.clone());
+    let unneeded = Unneeded::default();
+    let left = unneeded.clone();
     Controller::of::<Node>()
         .named(NAME)
         .when(|_: &Event<Node>| false)
@@ -59,9 +64,10 @@ fn controller(metrics: &Metrics) -> Controller {
         .on_deleted(move |gone, _| {
             forgetful.forget(&gone.key.name);
             leaving.forget(&gone.key.name);
+            left.forget(&gone.key.name, gone.last.as_deref());
             std::future::ready(Ok(()))
         })
-        .reconcile(reconcile::Attachments { metrics, holders })
+        .reconcile(reconcile::Attachments { metrics, holders, unneeded })
 }
 
 fn attacher() -> Controller {

@@ -9,8 +9,12 @@ use k8s_openapi::api::storage::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::detach::Detach;
+
 /// How the names of attachments begin that this controller makes.
 const PREFIX: &str = "csi-";
+/// How the names of volumes begin in the status of a node.
+const UNIQUE: &str = "kubernetes.io/csi/";
 
 /// A volume that Pods on a node use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +42,14 @@ impl Wanted {
 
     /// As the status of a node calls it.
     pub(super) fn unique_name(&self) -> String {
-        format!("kubernetes.io/csi/{}^{}", self.driver, self.handle)
+        format!("{UNIQUE}{}^{}", self.driver, self.handle)
+    }
+
+    /// The volume that the status of a node calls so.
+    pub(super) fn named(volume: &str, unique_name: &str) -> Option<Self> {
+        let (driver, handle) = unique_name.strip_prefix(UNIQUE)?.split_once('^')?;
+        let (driver, handle) = (driver.to_owned(), handle.to_owned());
+        Some(Self { volume: volume.to_owned(), driver, handle, exclusive: false })
     }
 }
 
@@ -56,31 +67,36 @@ pub(super) struct Plan {
     pub(super) new: Vec<Wanted>,
 }
 
-/// What is to be done for a node, which gets of what is not attached to it what it is `granted`.
+/// What is to be done for a node, which gets of what is not attached to it what it is `granted`. Of
+/// what nobody there needs any more, that stays which is judged so.
 pub(super) fn plan(
     node: &str,
     wanted: &[Wanted],
     attachments: &[Arc<VolumeAttachment>],
     says: &[AttachedVolume],
+    judged: &BTreeMap<String, Detach>,
     mut granted: impl FnMut(&Wanted) -> bool,
 ) -> Plan {
     let mut plan = Plan::default();
-    let by_name: BTreeMap<String, &Wanted> = wanted.iter().map(|it| (name(it, node), it)).collect();
-    let of = |attachment: &VolumeAttachment| attachment.metadata.name.clone().unwrap_or_default();
+    let by_name = by_name(node, wanted);
     for (name, wanted) in &by_name {
-        if !attachments.iter().any(|attachment| of(attachment) == *name) && granted(wanted) {
+        if !attachments.iter().any(|attachment| name_of(attachment) == *name) && granted(wanted) {
             plan.create.push(attachment(name, wanted, node));
         }
     }
     for attachment in attachments {
-        let is_attached = attachment.status.as_ref().is_some_and(|status| status.attached);
-        let is_leaving = attachment.metadata.deletion_timestamp.is_some();
-        match by_name.get(&of(attachment)) {
-            Some(wanted) if is_attached && !is_leaving => plan.has.push((*wanted).clone()),
-            None if !is_leaving && is_own(attachment) => {
-                plan.delete.push(of(attachment));
-            }
-            _ => {}
+        if let Some(wanted) = by_name.get(name_of(attachment))
+            && is_attached(attachment)
+            && !is_leaving(attachment)
+        {
+            plan.has.push((*wanted).clone());
+        }
+    }
+    for attachment in unneeded(node, wanted, attachments) {
+        match judged.get(name_of(attachment)) {
+            Some(Detach::Wait(volume)) if is_attached(attachment) => plan.has.push(volume.clone()),
+            Some(Detach::Wait(_)) => {}
+            _ => plan.delete.push(name_of(attachment).to_owned()),
         }
     }
     let said = |wanted: &Wanted| says.iter().any(|it| it.name == wanted.unique_name());
@@ -91,6 +107,37 @@ pub(super) fn plan(
         names.into_iter().map(|name| AttachedVolume { name, device_path: String::new() }).collect();
     plan.attached = (attached != says).then_some(attached);
     plan
+}
+
+/// What a node wants, by the names of the attachments.
+fn by_name<'w>(node: &str, wanted: &'w [Wanted]) -> BTreeMap<String, &'w Wanted> {
+    wanted.iter().map(|it| (name(it, node), it)).collect()
+}
+
+/// The attachments of a node, made by this controller, that nobody there needs any more.
+pub(super) fn unneeded<'a>(
+    node: &str,
+    wanted: &[Wanted],
+    attachments: &'a [Arc<VolumeAttachment>],
+) -> Vec<&'a VolumeAttachment> {
+    let by_name = by_name(node, wanted);
+    let is_unneeded = |it: &&VolumeAttachment| {
+        is_own(it) && !is_leaving(it) && !by_name.contains_key(name_of(it))
+    };
+    attachments.iter().map(AsRef::as_ref).filter(is_unneeded).collect()
+}
+
+/// The name of an attachment that has one.
+pub(super) fn name_of(attachment: &VolumeAttachment) -> &str {
+    attachment.metadata.name.as_deref().unwrap_or_default()
+}
+
+fn is_attached(attachment: &VolumeAttachment) -> bool {
+    attachment.status.as_ref().is_some_and(|status| status.attached)
+}
+
+fn is_leaving(attachment: &VolumeAttachment) -> bool {
+    attachment.metadata.deletion_timestamp.is_some()
 }
 
 /// Whether this controller has made an attachment.

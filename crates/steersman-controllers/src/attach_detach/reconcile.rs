@@ -1,5 +1,6 @@
 //! Brings what is attached to one node to where it should be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,23 +12,25 @@ use steersman::events::{NewEvent, Reference};
 use steersman::volumes::{is_fully_bound, volume_name};
 use steersman::{Context, Next, ObjectKey, Reconciler, Result};
 
+use super::detach::{Detach, Unneeded};
 use super::holders::{Holders, Wish, is_of};
 use super::metrics::VolumeMetrics;
-use super::plan::{Wanted, is_own, plan};
+use super::plan::{Wanted, is_own, name_of, plan, unneeded};
 use super::{COMPONENT, node_of_pod};
 use crate::claims::claim_keys;
 use crate::pod::is_terminal;
 
 /// The index of Pods with claims by their node, made when the first of them is there.
 const BY_NODE: &str = "with-claims-by-node";
-/// How soon a node is looked at again that waits for a volume: who has it may be gone without anybody
-/// hearing of it.
+/// How soon a node is looked at again that waits for a volume or for a claim to have one, or has one
+/// mounted that nobody needs: who has it may be gone without anybody hearing of it.
 const WAITS: Duration = Duration::from_secs(1);
 
 /// Attaches and detaches, and says in the node's status what is attached.
 pub(super) struct Attachments {
     pub(super) metrics: VolumeMetrics,
     pub(super) holders: Holders,
+    pub(super) unneeded: Unneeded,
 }
 
 impl Reconciler<Node> for Attachments {
@@ -39,15 +42,17 @@ impl Reconciler<Node> for Attachments {
 impl Attachments {
     async fn bring(&self, node: &Node, ctx: &Context<Node>) -> Result<Next> {
         let name = ctx.key().name.to_string();
-        let used = used(&name, ctx)?;
+        let Used { volumes: used, unbound } = used(&name, ctx)?;
         let wanted: Vec<Wanted> = used.iter().map(|(wanted, _)| wanted.clone()).collect();
         let attachments = ctx.cache::<VolumeAttachment>()?.list();
         self.holders.take_in(&name, &wanted, &attachments);
         let of_node: Vec<_> =
             attachments.iter().filter(|it| it.spec.node_name == name).cloned().collect();
+        let judged = self.judge(node, &unneeded(&name, &wanted, &of_node), ctx).await?;
         let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
         let (mut held, mut awaited) = (Vec::new(), Vec::new());
-        let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default(), |wanted| {
+        let says = says.unwrap_or_default();
+        let plan = plan(&name, &wanted, &of_node, &says, &judged, |wanted| {
             let others = elsewhere(&attachments, wanted, &name);
             match self.holders.ask(&name, wanted, !others.is_empty()) {
                 Wish::Granted => return true,
@@ -58,7 +63,7 @@ impl Attachments {
             false
         });
         for volume in &awaited {
-            detach_stranded(volume, &name, &attachments, ctx).await?;
+            self.detach_stranded(volume, &name, &attachments, ctx).await?;
         }
         for (wanted, others) in held {
             let users = users(&wanted, &others, ctx)?;
@@ -72,46 +77,93 @@ impl Attachments {
                 _ => {}
             }
         }
-        for attachment in of_node {
-            if plan.delete.iter().any(|name| attachment.metadata.name.as_ref() == Some(name)) {
-                ctx.delete(&attachment).await?;
-            }
-        }
         if let Some(attached) = plan.attached {
             let patch = Patch::Merge(json!({"status": {"volumesAttached": attached}}));
             ctx.patch_status::<Node, _>(ctx.key(), &patch).await?;
+        }
+        for attachment in &of_node {
+            if plan.delete.iter().any(|name| name == name_of(attachment)) {
+                self.detach(attachment, judged.get(name_of(attachment)), ctx).await?;
+            }
         }
         for new in &plan.new {
             let users = used.iter().filter(|(wanted, _)| wanted == new);
             users.for_each(|(_, pod)| tell(new, pod, ctx));
         }
-        Ok(if awaited.is_empty() { Next::Settled } else { Next::After(WAITS) })
+        let keeps = judged.values().any(|it| matches!(it, Detach::Wait(_)));
+        let waits = unbound || keeps || !awaited.is_empty();
+        Ok(if waits { Next::After(WAITS) } else { Next::Settled })
+    }
+
+    /// What becomes of attachments that nobody needs. That one is not mounted only the server can say.
+    async fn judge(
+        &self,
+        node: &Node,
+        unneeded: &[&VolumeAttachment],
+        ctx: &Context<Node>,
+    ) -> Result<BTreeMap<String, Detach>> {
+        let judged = self.unneeded.judge(node, unneeded);
+        if !judged.values().any(|it| *it == Detach::Now) {
+            return Ok(judged);
+        }
+        let live = ctx.live().get::<Node>(ctx.key().clone()).await?;
+        Ok(live.map_or(judged, |live| self.unneeded.judge(&live, unneeded)))
+    }
+
+    /// Takes a volume from a node.
+    async fn detach(
+        &self,
+        attachment: &Arc<VolumeAttachment>,
+        judged: Option<&Detach>,
+        ctx: &Context<Node>,
+    ) -> Result<()> {
+        ctx.delete(attachment).await?;
+        if let Some(&Detach::Forced(reason)) = judged {
+            self.metrics.forced(reason);
+        }
+        Ok(())
+    }
+
+    /// Takes a volume from nodes that are gone, once no Pod there uses it: nobody looks after them any
+    /// more.
+    async fn detach_stranded(
+        &self,
+        volume: &str,
+        node: &str,
+        attachments: &[Arc<VolumeAttachment>],
+        ctx: &Context<Node>,
+    ) -> Result<()> {
+        let nodes = ctx.cache::<Node>()?;
+        for attachment in attachments.iter().filter(|it| is_of(it, volume) && is_own(it)) {
+            let other = attachment.spec.node_name.as_str();
+            let is_leaving = attachment.metadata.deletion_timestamp.is_some();
+            if other == node || is_leaving || nodes.get(&ObjectKey::from(other)).is_some() {
+                continue;
+            }
+            if used(other, ctx)?.volumes.iter().any(|(wanted, _)| wanted.volume == volume) {
+                continue;
+            }
+            match self.unneeded.judge_stranded(attachment) {
+                Detach::Wait(_) => {}
+                judged => self.detach(attachment, Some(&judged), ctx).await?,
+            }
+        }
+        Ok(())
     }
 }
 
-/// Takes a volume from nodes that are gone, once no Pod there uses it: nobody looks after them any more.
-async fn detach_stranded(
-    volume: &str,
-    node: &str,
-    attachments: &[Arc<VolumeAttachment>],
-    ctx: &Context<Node>,
-) -> Result<()> {
-    let nodes = ctx.cache::<Node>()?;
-    for attachment in attachments.iter().filter(|it| is_of(it, volume) && is_own(it)) {
-        let other = attachment.spec.node_name.as_str();
-        let is_leaving = attachment.metadata.deletion_timestamp.is_some();
-        if other == node || is_leaving || nodes.get(&ObjectKey::from(other)).is_some() {
-            continue;
-        }
-        if !used(other, ctx)?.iter().any(|(wanted, _)| wanted.volume == volume) {
-            ctx.delete(&**attachment).await?;
-        }
-    }
-    Ok(())
+/// What Pods on a node use.
+#[derive(Default)]
+struct Used {
+    /// The volumes, each with a Pod.
+    volumes: Vec<(Wanted, Arc<Pod>)>,
+    /// Whether a claim has no volume that is known here: it may be bound right now, or was, and nobody
+    /// here has heard of it yet.
+    unbound: bool,
 }
 
 /// The volumes that Pods on a node use, each with the Pod.
-fn used(node: &str, ctx: &Context<Node>) -> Result<Vec<(Wanted, Arc<Pod>)>> {
+fn used(node: &str, ctx: &Context<Node>) -> Result<Used> {
     let pods = ctx.cache::<Pod>()?;
     pods.add_index(BY_NODE, node_of_pod);
     let claims = ctx.cache::<PersistentVolumeClaim>()?;
@@ -123,14 +175,21 @@ fn used(node: &str, ctx: &Context<Node>) -> Result<Vec<(Wanted, Arc<Pod>)>> {
     };
     let volume = |key: &ObjectKey| {
         let claim = claims.get(key).filter(|claim| is_fully_bound(claim))?;
-        let volume = volumes.get(&ObjectKey::from(volume_name(&claim)))?;
-        Wanted::of(&volume).filter(is_attached)
+        volumes.get(&ObjectKey::from(volume_name(&claim)))
     };
-    let mut used = Vec::new();
+    let mut used = Used::default();
     for pod in pods.by_index(BY_NODE, &ObjectKey::from(node)) {
-        if !is_terminal(&pod) {
-            let wanted = claim_keys(&pod).into_iter().filter_map(|key| volume(&key));
-            used.extend(wanted.map(|wanted| (wanted, Arc::clone(&pod))));
+        if is_terminal(&pod) {
+            continue;
+        }
+        for key in claim_keys(&pod) {
+            match volume(&key) {
+                Some(volume) => {
+                    let wanted = Wanted::of(&volume).filter(is_attached);
+                    used.volumes.extend(wanted.map(|wanted| (wanted, Arc::clone(&pod))));
+                }
+                None => used.unbound = true,
+            }
         }
     }
     Ok(used)
@@ -146,7 +205,8 @@ fn elsewhere(attachments: &[Arc<VolumeAttachment>], wanted: &Wanted, node: &str)
 fn users(wanted: &Wanted, nodes: &[String], ctx: &Context<Node>) -> Result<Vec<Arc<Pod>>> {
     let mut users = Vec::new();
     for node in nodes {
-        let used = used(node, ctx)?.into_iter().filter(|(it, _)| it.volume == wanted.volume);
+        let used =
+            used(node, ctx)?.volumes.into_iter().filter(|(it, _)| it.volume == wanted.volume);
         users.extend(used.map(|(_, pod)| pod));
     }
     Ok(users)

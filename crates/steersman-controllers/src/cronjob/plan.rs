@@ -50,17 +50,19 @@ struct Due {
     missed: i64,
 }
 
-/// What was due last since the last start, or since there is this CronJob.
+/// What was due last since the last start, or since there is this CronJob or its schedule.
 fn due(
     job: &CronJob,
     status: &CronJobStatus,
     schedule: &Schedule,
+    changed: Option<Timestamp>,
     now: Timestamp,
     within_deadline: bool,
 ) -> Result<Due, &'static str> {
     let created = job.metadata.creation_timestamp.as_ref();
     let since = status.last_schedule_time.as_ref().or(created);
-    let mut earliest = since.map_or(now, |time| time.0);
+    let earliest = since.map_or(now, |time| time.0);
+    let mut earliest = changed.map_or(earliest, |changed| earliest.max(changed));
     let deadline = job.spec.starting_deadline_seconds;
     if let Some(deadline) = deadline.filter(|_| within_deadline)
         && let Ok(limit) = now.checked_sub(SignedDuration::from_secs(deadline))
@@ -91,15 +93,16 @@ fn due(
     Ok(Due { earliest, last, missed })
 }
 
-/// Decides whether a Job is started now.
+/// Decides whether a Job is started now. `changed` is when the schedule was changed, if it was.
 pub(super) fn plan(
     job: &CronJob,
     status: &CronJobStatus,
     schedule: &Schedule,
+    changed: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Plan, &'static str> {
     let spec = &job.spec;
-    let due = due(job, status, schedule, now, true)?;
+    let due = due(job, status, schedule, changed, now, true)?;
     let many_missed = due.last.is_some() && due.missed > MISSED_MAX;
     let decision = match due.last {
         None => Decision::Early,
@@ -134,9 +137,10 @@ pub(super) fn next_look(
     job: &CronJob,
     status: &CronJobStatus,
     schedule: &Schedule,
+    changed: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Duration> {
-    let from = match due(job, status, schedule, now, false) {
+    let from = match due(job, status, schedule, changed, now, false) {
         Err(_) => now,
         Ok(Due { last: Some(last), .. }) => last,
         Ok(Due { missed: 0, earliest, .. }) => earliest,

@@ -12,6 +12,7 @@ use steersman::events::NewEvent;
 use steersman::object::is_controlled_by;
 use steersman::{Context, Next, ObjectKey, Reconciler, Result, clock};
 
+use super::changes::Changes;
 use super::metrics::CronJobMetrics;
 use super::plan::{self, Decision};
 use super::schedule::{Schedule, time_zone};
@@ -20,6 +21,7 @@ use crate::namespace::namespace_terminating;
 
 /// Works on CronJobs.
 pub(super) struct CronJobWorker {
+    pub(super) changes: Changes,
     pub(super) metrics: CronJobMetrics,
 }
 
@@ -33,7 +35,7 @@ impl Reconciler<CronJob> for CronJobWorker {
         for job in plan::outlived(&cron.spec, &jobs) {
             delete(job, &mut status, &ctx).await;
         }
-        let started = sync(&cron, &mut status, &jobs, &ctx, &self.metrics).await;
+        let started = sync(&cron, &mut status, &jobs, &ctx, self).await;
         if status.active.as_ref().is_some_and(Vec::is_empty) {
             status.active = None;
         }
@@ -47,7 +49,7 @@ async fn sync(
     status: &mut CronJobStatus,
     jobs: &[Arc<Job>],
     ctx: &Context<CronJob>,
-    metrics: &CronJobMetrics,
+    worker: &CronJobWorker,
 ) -> Result<Next> {
     let spec = &cron.spec;
     observe(status, jobs, ctx);
@@ -76,7 +78,8 @@ async fn sync(
     }
     match Schedule::parse(text, zone.clone()) {
         Ok(schedule) => {
-            let due = DueContext { cron, zone: &zone, schedule: &schedule, ctx, metrics };
+            let (changed, metrics) = (worker.changes.of(ctx.key()), &worker.metrics);
+            let due = DueContext { cron, zone: &zone, schedule: &schedule, changed, ctx, metrics };
             due.start(status).await
         }
         Err(why) => {
@@ -91,6 +94,8 @@ struct DueContext<'a> {
     cron: &'a CronJob,
     zone: &'a TimeZone,
     schedule: &'a Schedule,
+    /// When the schedule was changed.
+    changed: Option<Timestamp>,
     ctx: &'a Context<CronJob>,
     metrics: &'a CronJobMetrics,
 }
@@ -98,7 +103,7 @@ struct DueContext<'a> {
 impl DueContext<'_> {
     async fn start(&self, status: &mut CronJobStatus) -> Result<Next> {
         let now = clock::now();
-        let planned = match plan::plan(self.cron, status, self.schedule, now) {
+        let planned = match plan::plan(self.cron, status, self.schedule, self.changed, now) {
             Ok(planned) => planned,
             Err(why) => {
                 let note = format!("invalid schedule: {} : {why}", self.cron.spec.schedule);
@@ -133,7 +138,7 @@ impl DueContext<'_> {
                 self.create(time, status).await?;
             }
         }
-        let next = plan::next_look(self.cron, status, self.schedule, now);
+        let next = plan::next_look(self.cron, status, self.schedule, self.changed, now);
         Ok(next.map_or(Next::Settled, Next::After))
     }
 

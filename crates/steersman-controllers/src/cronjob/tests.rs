@@ -106,7 +106,7 @@ fn cron(spec: &Value) -> CronJob {
 
 fn decided(cron: &CronJob, status: &Value, now: &str) -> Result<(Decision, bool), &'static str> {
     let status = serde_json::from_value(status.clone()).unwrap();
-    let planned = plan(cron, &status, &schedule(&cron.spec.schedule, "UTC"), time(now))?;
+    let planned = plan(cron, &status, &schedule(&cron.spec.schedule, "UTC"), None, time(now))?;
     Ok((planned.decision, planned.many_missed))
 }
 
@@ -133,6 +133,25 @@ fn a_cron_job_starts_what_is_due_once() {
 }
 
 #[test]
+fn what_a_new_schedule_would_have_started_before_the_change_was_not_missed() {
+    let cron = cron(&json!({"schedule": "0 5 * * *"}));
+    let schedule = schedule("0 5 * * *", "UTC");
+    let status = json!({"lastScheduleTime": "2030-01-02T03:00:00Z"});
+    let status = serde_json::from_value(status).unwrap();
+    let ten = time("2030-01-02T10:00:00Z");
+    let decided = |changed: Option<Timestamp>, now: Timestamp| {
+        plan(&cron, &status, &schedule, changed, now).unwrap().decision
+    };
+    let (today, tomorrow) = (time("2030-01-02T05:00:00Z"), time("2030-01-03T05:00:00Z"));
+    assert_eq!(decided(None, ten), Decision::Start(today), "who did not see it catches up");
+    assert_eq!(decided(Some(ten), ten), Decision::Early);
+    assert_eq!(decided(Some(ten), tomorrow), Decision::Start(tomorrow));
+    assert_eq!(decided(Some(time("2030-01-02T04:00:00Z")), ten), Decision::Start(today));
+    let look = next_look(&cron, &status, &schedule, Some(ten), ten).unwrap();
+    assert_eq!(look.as_millis(), 19 * 3_600_000 + 100);
+}
+
+#[test]
 fn a_deadline_and_a_policy_can_keep_a_job_from_being_started() {
     let one = time("2030-01-01T01:00:00Z");
     let strict = cron(&json!({"startingDeadlineSeconds": 100}));
@@ -151,7 +170,7 @@ fn a_cron_job_looks_again_a_moment_after_the_next_time() {
     let schedule = schedule("0 * * * *", "UTC");
     let in_millis = |status: Value, now: &str| {
         let status = serde_json::from_value(status).unwrap();
-        next_look(&hourly, &status, &schedule, time(now)).unwrap().as_millis()
+        next_look(&hourly, &status, &schedule, None, time(now)).unwrap().as_millis()
     };
     assert_eq!(in_millis(json!({}), "2030-01-01T00:59:00Z"), 60_100);
     let done = json!({"lastScheduleTime": "2030-01-01T01:00:00Z"});

@@ -49,7 +49,9 @@ impl Reconciler<DaemonSet> for Daemons {
         nodes.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         let daemon = Daemon::new(&set, &nodes, &pods, hash, clock::now());
         let acted = self.act(&daemon, &ctx).await;
-        ctx.status(daemon.status((collisions > 0).then_some(collisions)));
+        // A count that is there stays, even one of nothing.
+        let counted = set.status.as_ref().is_some_and(|status| status.collision_count.is_some());
+        ctx.status(daemon.status((counted || collisions > 0).then_some(collisions)));
         let retry_in = acted?;
         forget(&set, &pods, &history, &ctx).await?;
         let next = daemon.next_available().into_iter().chain(retry_in).min();

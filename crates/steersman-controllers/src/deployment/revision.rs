@@ -11,6 +11,8 @@ use super::{rolling, template};
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Earlier numbers of a ReplicaSet that was rolled back to.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// The most characters of a history.
+const HISTORY_MAX: usize = 2000;
 /// The Deployment's replicas when the ReplicaSet was last scaled.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// The most Pods the Deployment allowed when the ReplicaSet was last scaled.
@@ -63,12 +65,20 @@ pub(super) fn new_set_annotations(
     let current = existing.map_or(0, revision_of);
     wanted.insert(REVISION.into(), current.max(next).to_string());
     if let Some(set) = existing.filter(|_| current > 0 && current < next) {
-        let earlier = annotation(set, REVISION_HISTORY).filter(|text| !text.is_empty());
-        let history =
-            earlier.map_or_else(|| current.to_string(), |text| format!("{text},{current}"));
-        wanted.insert(REVISION_HISTORY.into(), history);
+        let earlier = annotation(set, REVISION_HISTORY).unwrap_or_default();
+        wanted.insert(REVISION_HISTORY.into(), remember(earlier, current));
     }
     wanted
+}
+
+/// A history with one revision more, and without its oldest ones if it gets too long.
+fn remember(earlier: &str, revision: i64) -> String {
+    let revision = revision.to_string();
+    let mut kept = earlier;
+    while !kept.is_empty() && kept.len() + 1 + revision.len() > HISTORY_MAX {
+        kept = kept.split_once(',').map_or("", |(_, newer)| newer);
+    }
+    if kept.is_empty() { revision } else { format!("{kept},{revision}") }
 }
 
 /// The old ReplicaSets beyond the history limit that have nothing left to do, oldest first.

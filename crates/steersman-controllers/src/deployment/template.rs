@@ -12,6 +12,8 @@ use crate::hash;
 
 /// The label that tells the Pods of one template from those of another.
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
+/// The most bytes in a ReplicaSet's name.
+const NAME_MAX: usize = 253;
 
 /// The oldest ReplicaSet that has the Deployment's template.
 pub(super) fn find_new(
@@ -68,7 +70,7 @@ pub(super) fn new_set(
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     ReplicaSet {
         metadata: ObjectMeta {
-            name: Some(format!("{name}-{hash}")),
+            name: Some(set_name(name, &hash)),
             namespace: deployment.metadata.namespace.clone(),
             labels: Some(labels),
             annotations: Some(annotations),
@@ -83,4 +85,11 @@ pub(super) fn new_set(
         }),
         status: None,
     }
+}
+
+/// What the ReplicaSet of a template is called. A name has a limit, and the hash must be in it.
+fn set_name(deployment: &str, hash: &str) -> String {
+    let most = NAME_MAX.saturating_sub(1 + hash.len());
+    let start = deployment.get(..most).unwrap_or(deployment);
+    format!("{start}-{hash}")
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,6 +218,42 @@ fn going_back_to_an_old_template_reuses_its_replicaset_under_a_new_revision() {
     assert_eq!(revision::revision_of(&world.sets[0]), 3);
     let annotations = world.sets[0].metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["deployment.kubernetes.io/revision-history"], "1");
+}
+
+#[test]
+fn a_history_of_revisions_forgets_its_oldest_when_it_gets_too_long() {
+    const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+    let full = ["1000"; 400].join(",");
+    assert_eq!(full.len(), 1999);
+    let table = [
+        ("5".to_owned(), "5,1".to_owned()),
+        (full[10..].to_owned(), format!("{},1", &full[10..])),
+        (full.clone(), format!("{},1", &full[5..])), // 2001 characters otherwise
+        ("9".repeat(3000), "1".to_owned()),
+    ];
+    for (before, after) in table {
+        let mut world = World::new(deployment(1, "a", &json!(null)));
+        world.settle();
+        let annotations = world.sets[0].metadata.annotations.as_mut().unwrap();
+        annotations.insert(HISTORY.into(), before);
+        for image in ["b", "a"] {
+            world.set_image(image);
+            world.settle();
+        }
+        assert_eq!(world.sets[0].metadata.annotations.as_ref().unwrap()[HISTORY], after);
+    }
+}
+
+#[test]
+fn a_replicaset_of_a_long_name_has_room_for_its_hash() {
+    for length in [10, 200, 253] {
+        let mut deployment = deployment(1, "a", &json!(null));
+        deployment.metadata.name = Some("d".repeat(length));
+        let set = template::new_set(&deployment, 1, BTreeMap::new());
+        let hash = &set.metadata.labels.as_ref().unwrap()[template::HASH_LABEL];
+        let kept = "d".repeat(length.min(253 - 1 - hash.len()));
+        assert_eq!(set.metadata.name, Some(format!("{kept}-{hash}")));
+    }
 }
 
 #[test]

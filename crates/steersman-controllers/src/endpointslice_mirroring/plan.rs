@@ -33,11 +33,33 @@ pub(super) struct Plan {
     pub(super) invalid: usize,
     /// How many were left out, those among them.
     pub(super) skipped: usize,
+    /// What changes.
+    pub(super) totals: Totals,
+    /// What there is then.
+    pub(super) size: Size,
+}
+
+/// How many endpoints come, change and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) added: usize,
+    pub(super) updated: usize,
+    pub(super) removed: usize,
+}
+
+/// How many endpoints are mirrored, in how many slices, and how few could hold them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) endpoints: usize,
+    pub(super) slices: usize,
+    pub(super) desired_slices: usize,
 }
 
 /// The slices of one subset and family.
 #[derive(Default)]
 struct Sort {
+    /// There is such a subset. Others are not counted.
+    is_told: bool,
     ports: Vec<EndpointPort>,
     desired: Desired,
     existing: Vec<Arc<EndpointSlice>>,
@@ -92,6 +114,9 @@ fn desired(endpoints: &Endpoints, plan: &mut Plan) -> Sorts {
     for subset in repack(endpoints.subsets.as_deref().unwrap_or_default()) {
         let ports: Vec<EndpointPort> = subset.ports.iter().flatten().map(slice_port).collect();
         let key = ports_key(&ports);
+        for family in IpFamily::ALL {
+            sorts.entry((family, key.clone())).or_default().is_told = true;
+        }
         let ready = subset.addresses.iter().flatten().map(|address| (address, true));
         let not_ready = subset.not_ready_addresses.iter().flatten().map(|address| (address, false));
         let mut added = 0;
@@ -115,7 +140,10 @@ fn desired(endpoints: &Endpoints, plan: &mut Plan) -> Sorts {
 }
 
 fn plan_sort(endpoints: &Endpoints, family: IpFamily, sort: Sort, plan: &mut Plan) {
-    let Sort { mut ports, desired, existing } = sort;
+    if sort.is_told {
+        count(&sort, plan);
+    }
+    let Sort { mut ports, desired, existing, .. } = sort;
     let mut existing = existing.into_iter();
     if desired.len() == 0 {
         plan.delete.extend(existing);
@@ -138,9 +166,37 @@ fn plan_sort(endpoints: &Endpoints, family: IpFamily, sort: Sort, plan: &mut Pla
     }
 }
 
+/// Counts what one subset and family come to.
+fn count(sort: &Sort, plan: &mut Plan) {
+    let Plan { totals, size, .. } = plan;
+    let wanted = sort.desired.len();
+    size.endpoints += wanted;
+    size.slices += usize::from(wanted > 0);
+    size.desired_slices += wanted.div_ceil(MAX);
+    if wanted == 0 {
+        totals.removed += sort.existing.iter().map(|it| endpoints_of(it).len()).sum::<usize>();
+        return;
+    }
+    let (mut matching, mut changed) = (0, 0);
+    let found = sort.existing.first().map_or(&[] as &[Endpoint], |first| endpoints_of(first));
+    for endpoint in found {
+        if let Some(desired) = sort.desired.get(endpoint) {
+            matching += 1;
+            changed += usize::from(!same_beyond_identity(desired, endpoint));
+        }
+    }
+    totals.added += wanted.saturating_sub(matching);
+    totals.updated += changed;
+    totals.removed += found.len() - matching;
+}
+
+fn endpoints_of(slice: &EndpointSlice) -> &[Endpoint] {
+    slice.endpoints.as_deref().unwrap_or_default()
+}
+
 /// Whether a slice tells already what it should.
 fn is_same(slice: &EndpointSlice, wanted: &EndpointSlice, desired: &Desired) -> bool {
-    let found = slice.endpoints.as_deref().unwrap_or_default();
+    let found = endpoints_of(slice);
     let owners = |slice: &EndpointSlice| slice.metadata.owner_references.clone();
     let annotations =
         |slice: &EndpointSlice| slice.metadata.annotations.clone().unwrap_or_default();

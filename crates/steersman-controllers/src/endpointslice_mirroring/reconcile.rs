@@ -7,9 +7,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DeleteParams;
 use kube::core::Selector;
 use steersman::events::{NewEvent, Reference};
-use steersman::{Client, Context, Error, ListOptions, Next, ObjectKey, Result};
+use steersman::{Client, Context, Error, ListOptions, Next, ObjectKey, Reconciler, Result};
+use tokio::time::Instant;
 
 use super::MANAGER;
+use super::metrics::Meters;
 use super::plan::{MAX, Plan, is_mirrored, plan};
 use crate::namespace::namespace_terminating;
 use crate::service::{MANAGED_BY, SERVICE_NAME};
@@ -17,19 +19,38 @@ use crate::service::{MANAGED_BY, SERVICE_NAME};
 /// Who tells of Endpoints.
 const COMPONENT: &str = "endpoint-slice-mirroring-controller";
 
-/// Mirrors Endpoints, or takes away what mirrors them if that is not wanted.
-pub(super) async fn reconcile(endpoints: Arc<Endpoints>, ctx: Context<Endpoints>) -> Result<Next> {
-    let service = ctx.get::<Service>(&ctx.key().name)?;
-    let namespace = ctx.key().namespace.as_deref();
-    let mut slices = ctx.cache::<EndpointSlice>()?.by_labels(namespace, &mirrors(&ctx.key().name));
-    slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
-    slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    let plan = match is_mirrored(&endpoints, service.as_deref()) {
-        true => plan(&endpoints, &slices),
-        false => Plan { delete: slices, ..Plan::default() },
-    };
-    tell_of_skipped(&plan, &ctx);
-    write(plan, &ctx).await
+/// Mirrors Endpoints.
+pub(super) struct Mirror {
+    pub(super) meters: Meters,
+}
+
+impl Reconciler<Endpoints> for Mirror {
+    async fn reconcile(&self, endpoints: Arc<Endpoints>, ctx: Context<Endpoints>) -> Result<Next> {
+        let started = Instant::now();
+        let mirrored = self.mirror(&endpoints, &ctx).await;
+        self.meters.looked(started.elapsed());
+        mirrored.map(|()| Next::Settled)
+    }
+}
+
+impl Mirror {
+    /// Mirrors Endpoints, or takes away what mirrors them if that is not wanted.
+    async fn mirror(&self, endpoints: &Endpoints, ctx: &Context<Endpoints>) -> Result<()> {
+        let key = ctx.key();
+        let service = ctx.get::<Service>(&key.name)?;
+        let namespace = key.namespace.as_deref();
+        let mut slices = ctx.cache::<EndpointSlice>()?.by_labels(namespace, &mirrors(&key.name));
+        slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
+        slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        if !is_mirrored(endpoints, service.as_deref()) {
+            self.meters.forget(key);
+            return write(Plan { delete: slices, ..Plan::default() }, |_| {}, ctx).await;
+        }
+        let plan = plan(endpoints, &slices);
+        self.meters.planned(key, &plan);
+        tell_of_skipped(&plan, ctx);
+        write(plan, |operation| self.meters.wrote(operation), ctx).await
+    }
 }
 
 /// The labels of slices that mirror Endpoints of this name.
@@ -38,7 +59,8 @@ fn mirrors(name: &str) -> Selector {
     labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-async fn write(plan: Plan, ctx: &Context<Endpoints>) -> Result<Next> {
+/// Writes what is planned, and says so of each write.
+async fn write(plan: Plan, wrote: impl Fn(&'static str), ctx: &Context<Endpoints>) -> Result<()> {
     let failed = |what: &str, error: Error| {
         Error::message(format!(
             "failed to {what}EndpointSlice for Endpoints {}: {error}",
@@ -47,8 +69,8 @@ async fn write(plan: Plan, ctx: &Context<Endpoints>) -> Result<Next> {
     };
     for slice in plan.create {
         match ctx.create(slice).await {
-            Ok(_) => {}
-            Err(error) if namespace_terminating(&error) => return Ok(Next::Settled),
+            Ok(_) => wrote("create"),
+            Err(error) if namespace_terminating(&error) => return Ok(()),
             Err(error) => return Err(failed("create ", error)),
         }
     }
@@ -56,13 +78,15 @@ async fn write(plan: Plan, ctx: &Context<Endpoints>) -> Result<Next> {
         let name = slice.metadata.name.as_deref().unwrap_or_default();
         let updated = ctx.update(slice).await;
         updated.map_err(|error| failed(&format!("update {name} "), error))?;
+        wrote("update");
     }
     for slice in &plan.delete {
         let name = slice.metadata.name.as_deref().unwrap_or_default();
         let deleted = ctx.delete(slice).await;
         deleted.map_err(|error| failed(&format!("delete {name} "), error))?;
+        wrote("delete");
     }
-    Ok(Next::Settled)
+    Ok(())
 }
 
 fn tell_of_skipped(plan: &Plan, ctx: &Context<Endpoints>) {

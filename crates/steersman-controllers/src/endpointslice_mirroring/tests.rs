@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
-use super::plan::{Plan, is_mirrored, plan};
+use super::plan::{Plan, Size, Totals, is_mirrored, plan};
 
 fn endpoints(subsets: &Value) -> Endpoints {
     let endpoints = json!({
@@ -63,8 +63,16 @@ fn each_subset_becomes_a_slice_of_each_family() {
             {"addresses": ["192.0.2.2"], "conditions": {"ready": false}, "hostname": "two"},
         ], [{"name": "http", "port": 80, "protocol": "TCP"}]])
     );
+    assert_eq!(first.totals, Totals { added: 3, ..Totals::default() });
+    assert_eq!(first.size, Size { endpoints: 3, slices: 2, desired_slices: 2 });
     let slices = done(first, &[]);
+    let mut fewer = both.clone();
+    fewer[0]["addresses"] = json!([{"ip": "192.0.2.1", "nodeName": "b"}]);
+    let fewer = plan(&endpoints(&fewer), &slices);
+    assert_eq!(fewer.totals, Totals { added: 0, updated: 1, removed: 1 });
+    assert_eq!(fewer.size, Size { endpoints: 2, slices: 1, desired_slices: 1 });
     let again = plan(&endpoints(&both), &slices);
+    assert_eq!(again.totals, Totals::default());
     assert!(again.create.is_empty() && again.update.is_empty() && again.delete.is_empty());
     // Another port: both slices become others, and none is deleted or created.
     let mut other = both.clone();

@@ -67,10 +67,12 @@ impl Monitors {
     }
 }
 
-/// Whether objects of a resource can be followed and deleted. Events are too many, expire by
-/// themselves, and own nothing.
-fn is_collectable(resource: &ServedResource) -> bool {
-    resource.api.plural != "events" && resource.has_verbs(&["list", "watch", "delete"])
+/// Whether objects of a resource can be followed and deleted. Kubernetes' own Events are too
+/// many, expire by themselves, and own nothing; what others call events is like all else.
+pub(super) fn is_collectable(resource: &ServedResource) -> bool {
+    let group = resource.api.group.as_str();
+    let are_events = resource.api.plural == "events" && matches!(group, "" | "events.k8s.io");
+    !are_events && resource.has_verbs(&["list", "watch", "delete"])
 }
 
 impl Monitor {

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, interval};
 
 use super::graph::{Deletion, Graph, Node, Work};
+use super::monitors::is_collectable;
 use super::objects::Metadata;
 use super::plan::{Decision, OwnerState, decide, invalid_namespace};
 use super::until_quiet;
@@ -57,6 +58,15 @@ fn waits(graph: &Graph, owner: &str) -> usize {
 
 fn collect(uid: &str) -> Work {
     Work::Collect(uid.into())
+}
+
+#[test]
+fn only_kubernetes_own_events_are_no_business_of_the_collector() {
+    let table = [("v1", false), ("events.k8s.io/v1", false), ("example.com/v1", true)];
+    for (group_version, expected) in table {
+        let events = test_resource(group_version, "Event", "events");
+        assert_eq!(is_collectable(&events), expected, "{group_version}");
+    }
 }
 
 #[test]

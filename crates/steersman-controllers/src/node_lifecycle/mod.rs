@@ -1,7 +1,8 @@
 //! The node lifecycle controller: finds out which nodes are gone, says so, and keeps Pods off them.
 //!
 //! A node gives signs of life by its Lease and its status. When there were none for a while
-//! ([`health`]), its conditions become `Unknown` and its Pods are not ready. What its conditions say
+//! ([`health`]), its conditions become `Unknown`, and if it was ready, its Pods are so no longer: a
+//! node that said itself that it is not ready has told of its Pods too. What its conditions say
 //! becomes taints ([`plan`]): those that keep new Pods away at once; those that send Pods away at a
 //! rate that depends on how many nodes of its zone are lost ([`zones`]), and not at all when every
 //! zone is, since then rather the network of this controller is.

@@ -39,6 +39,8 @@ struct Known {
     zones: Zones,
     /// Those that people were told of.
     registered: HashSet<Box<str>>,
+    /// Those that were not ready before they fell silent, and so have told of their Pods themselves.
+    told: HashSet<Box<str>>,
     /// Nobody counts as silent for longer than since then.
     all_heard: Option<Timestamp>,
     /// All nodes that there were at the start are known.
@@ -87,6 +89,7 @@ impl Monitor {
         let changed = known.zones.observe(name, (!gone).then(|| plan::member(&node)));
         if gone {
             known.health.remove(name);
+            known.told.remove(name);
             if known.registered.remove(name) {
                 self.tell(&node, "RemovingNode", &format!("Removing Node {name} from Controller"));
             }
@@ -153,6 +156,23 @@ impl Monitor {
         let last_seen = signs.into_iter().flatten().max().unwrap_or(now);
         known.health.insert(name.into(), health);
         if beats { Verdict::Fine } else { health::verdict(node, last_seen, now, &self.settings) }
+    }
+
+    /// A node is found to be silent that said this of itself before.
+    pub(super) fn falls_silent(&self, node: &Node) {
+        let name = node::name(node);
+        let mut known = self.lock();
+        if node::readiness(node) == Some("True") {
+            known.told.remove(name);
+        } else {
+            known.told.insert(name.into());
+        }
+    }
+
+    /// Whether the Pods of a node that is silent are to be told. Who starts does not know how it was
+    /// before, and makes sure.
+    pub(super) fn tells_pods_of(&self, node: &Node) -> bool {
+        node::readiness(node) == Some("Unknown") && !self.lock().told.contains(node::name(node))
     }
 
     /// Whether no node of any zone is ready.

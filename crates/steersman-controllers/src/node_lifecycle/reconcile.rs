@@ -33,10 +33,13 @@ impl Reconciler<Node> for NodeKeeper {
         self.monitor.meet(&node, ctx.recorder());
         let verdict = self.monitor.verdict(&node, now);
         let node = match verdict {
-            Verdict::Silent => Arc::new(silenced(&node, &ctx).await?),
+            Verdict::Silent => {
+                self.monitor.falls_silent(&node);
+                Arc::new(silenced(&node, &ctx).await?)
+            }
             Verdict::Fine | Verdict::Until(_) => node,
         };
-        if readiness(&node) == Some("Unknown") {
+        if self.monitor.tells_pods_of(&node) {
             tell_pods(&node, &ctx).await?;
         }
         let turn = self.taint(&node, &ctx, now).await?;

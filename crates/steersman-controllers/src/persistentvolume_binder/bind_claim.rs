@@ -10,11 +10,11 @@ use steersman::volumes::{
 };
 use steersman::{Context, Error, Next, Reconciler, Result};
 
-use super::COMPONENT;
 use super::bind::{bound_claim, claim_status, in_phase};
 use super::claim::{ClaimStep, Note, Surroundings, plan};
 use super::metrics::BinderMetrics;
 use super::provision::waiting_for;
+use super::{AGAIN, COMPONENT, SEARCHED};
 use crate::claims::pods_using;
 use crate::pod::is_terminal;
 
@@ -36,11 +36,19 @@ impl Reconciler<PersistentVolumeClaim> for Claims {
                 self.metrics.class_assigned(assigned.is_ok());
                 assigned?;
             }
-            ClaimStep::Provision { provisioner } => provision(&claim, &provisioner, &ctx).await?,
-            ClaimStep::CannotProvision(note) => tell(&ctx, &note),
-            ClaimStep::Pending(note) => {
-                note.iter().for_each(|note| tell(&ctx, note));
+            ClaimStep::Provision { provisioner } => {
+                provision(&claim, &provisioner, &ctx).await?;
+                return again(&ctx);
+            }
+            ClaimStep::CannotProvision(note) => {
+                tell(&ctx, &note);
+                return again(&ctx);
+            }
+            ClaimStep::Pending(None) => write_status(&claim, "Pending", None, &ctx).await?,
+            ClaimStep::Pending(Some(note)) => {
+                tell(&ctx, &note);
                 write_status(&claim, "Pending", None, &ctx).await?;
+                return again(&ctx);
             }
             ClaimStep::Lost(note) => {
                 let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -59,6 +67,12 @@ impl Reconciler<PersistentVolumeClaim> for Claims {
         }
         Ok(Next::Settled)
     }
+}
+
+/// When a claim that waits is looked at again.
+fn again(ctx: &Context<PersistentVolumeClaim>) -> Result<Next> {
+    let volumes = u32::try_from(ctx.cache::<PersistentVolume>()?.len()).unwrap_or(u32::MAX);
+    Ok(Next::After(AGAIN.saturating_mul(1 + volumes / SEARCHED)))
 }
 
 fn step(claim: &PersistentVolumeClaim, ctx: &Context<PersistentVolumeClaim>) -> Result<ClaimStep> {

@@ -17,6 +17,8 @@ mod release_volume;
 mod tests;
 mod volume;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use steersman::volumes::{claim_class, is_fully_bound, volume_class, volume_name};
@@ -30,6 +32,11 @@ use collector::Collector;
 pub(crate) const VOLUMES: &str = "persistentvolume-reclaim-controller";
 /// Who tells of claims and volumes.
 const COMPONENT: &str = "persistentvolume-controller";
+/// How long until what waits is looked at again, and people are told again why: Events expire.
+const AGAIN: Duration = Duration::from_secs(15);
+/// Among how many volumes a claim is looked for that often, since each look reads all of them. With more
+/// it waits longer.
+const SEARCHED: u32 = 256;
 /// Claims that may want a volume that is free, by their class.
 const UNBOUND: &str = "unbound-by-class";
 /// Claims by the volume that they name.

@@ -1,7 +1,6 @@
 //! Does what is planned for one volume.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Preconditions};
@@ -11,12 +10,9 @@ use steersman::{Context, Next, ObjectKey, Result};
 use super::bind::{in_phase, unbound_volume};
 use super::reclaim::Reclaim;
 use super::volume::{VolumeStep, plan};
-use super::{COMPONENT, claim_of};
+use super::{AGAIN, COMPONENT, claim_of};
 use crate::claims::pods_using;
 use crate::pod::is_terminal;
-
-/// How long until it is asked again whether Pods still use a volume.
-const AGAIN: Duration = Duration::from_secs(15);
 
 /// Brings one volume to where it should be.
 pub(super) async fn reconcile(
@@ -31,6 +27,7 @@ pub(super) async fn reconcile(
             if let Some(claim) = &claim {
                 tell_mismatch(&volume, claim, &ctx);
             }
+            return Ok(Next::After(AGAIN));
         }
         VolumeStep::Unbind => unbind(&volume, &ctx).await?,
         VolumeStep::Release(reclaim) => {

@@ -4,24 +4,27 @@
 //! If somebody deletes or changes it, it comes back. No client shows which certificates those
 //! are, so the controller is told when it is built.
 
+mod metrics;
 mod plan;
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use steersman::{Context, Controller, Manager, Next, ObjectKey, Reconciler, Result};
+use steersman::{Context, Controller, Manager, Metrics, Next, ObjectKey, Reconciler, Result};
+use tokio::time::Instant;
 
 use crate::namespace::refuses_content;
+use metrics::PublisherMetrics;
 use plan::NAME;
 
 /// The root CA publisher, with these certificates in PEM.
-pub(crate) fn controller(certificates: &str) -> Controller {
+pub(crate) fn controller(certificates: &str, metrics: &Metrics) -> Controller {
     Controller::of::<Namespace>()
         .named("root-ca-certificate-publisher-controller")
         .only(|namespace| namespace.metadata.deletion_timestamp.is_none())
         .watches(namespace_of)
         .concurrency(4)
-        .reconcile(Publisher { certificates: certificates.into() })
+        .reconcile(Publisher { certificates: certificates.into(), metrics: metrics.families() })
 }
 
 /// Keeps all ConfigMaps but these out of the cache.
@@ -38,10 +41,24 @@ fn namespace_of(map: &ConfigMap) -> Option<ObjectKey> {
 
 struct Publisher {
     certificates: Arc<str>,
+    metrics: PublisherMetrics,
 }
 
 impl Reconciler<Namespace> for Publisher {
     async fn reconcile(&self, namespace: Arc<Namespace>, ctx: Context<Namespace>) -> Result<Next> {
+        let started = Instant::now();
+        let published = self.publish(&namespace, &ctx).await;
+        self.metrics.synced(&published, started.elapsed());
+        match published {
+            // Somebody was faster: the cache will show it.
+            Err(error) if error.is_already_exists() || error.is_conflict() => Ok(Next::Settled),
+            published => published.map(|()| Next::Settled),
+        }
+    }
+}
+
+impl Publisher {
+    async fn publish(&self, namespace: &Namespace, ctx: &Context<Namespace>) -> Result<()> {
         let name = namespace.metadata.name.as_deref().unwrap_or_default();
         let key = ObjectKey::namespaced(name, NAME);
         // The namespace contains it but does not own it, so it is written past the context.
@@ -49,15 +66,12 @@ impl Reconciler<Namespace> for Publisher {
             None => ctx.live().create(&plan::published(name, &self.certificates)).await,
             Some(map) => match plan::corrected(&map, &self.certificates) {
                 Some(map) => ctx.live().update(&map).await,
-                None => return Ok(Next::Settled),
+                None => return Ok(()),
             },
         };
         match written {
-            Ok(_) => Ok(Next::Settled),
-            // Somebody was faster: the cache will show it.
-            Err(error) if error.is_already_exists() || error.is_conflict() => Ok(Next::Settled),
-            Err(error) if refuses_content(&error) => Ok(Next::Settled),
-            Err(error) => Err(error),
+            Err(error) if refuses_content(&error) => Ok(()),
+            written => written.map(drop),
         }
     }
 }

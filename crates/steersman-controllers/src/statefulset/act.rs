@@ -51,22 +51,26 @@ impl Actor<'_> {
         self.told_of_failure("Update", pod, reassigned)
     }
 
+    /// The same, all of them even if some cannot be created.
     async fn provide_claims(&self, pod: &Pod) -> Result<()> {
+        let mut failures = Vec::new();
         for claim in self.claims_of(pod) {
             let name = claim.metadata.name.clone().unwrap_or_default();
             match self.ctx.get::<PersistentVolumeClaim>(&name)? {
                 None => {
                     let created = self.ctx.live().create(&claim).await.map(drop);
                     self.tell_of_claim(pod, &name, &created);
-                    created.map_err(|e| because(&format!("failed to create PVC {name}"), &e))?;
+                    if let Err(error) = created {
+                        failures.push(format!("failed to create PVC {name}: {error}"));
+                    }
                 }
                 Some(found) if found.metadata.deletion_timestamp.is_some() => {
-                    return Err(Error::message(format!("pvc {name} is being deleted")));
+                    failures.push(format!("pvc {name} is being deleted"));
                 }
                 Some(_) => {}
             }
         }
-        Ok(())
+        together(&failures)
     }
 
     fn claims_of(&self, pod: &Pod) -> Vec<PersistentVolumeClaim> {
@@ -160,4 +164,29 @@ impl Actor<'_> {
 /// An error with what was tried before it.
 fn because(what: &str, error: &Error) -> Error {
     Error::message(format!("{what}: {error}"))
+}
+
+/// One error of all failures, if there are any.
+fn together(failures: &[String]) -> Result<()> {
+    match failures {
+        [] => Ok(()),
+        [failure] => Err(Error::message(failure.clone())),
+        failures => Err(Error::message(format!("[{}]", failures.join(", ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::together;
+
+    #[test]
+    fn one_error_tells_of_all_failures() {
+        let told = |failures: &[&str]| {
+            let failures: Vec<String> = failures.iter().map(|&failure| failure.into()).collect();
+            together(&failures).err().map(|error| error.to_string())
+        };
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&["a"]), Some("a".into()));
+        assert_eq!(told(&["a", "b"]), Some("[a, b]".into()));
+    }
 }

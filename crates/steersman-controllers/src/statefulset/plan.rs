@@ -292,7 +292,6 @@ impl Rollout<'_> {
     fn new_pod(&self, ordinal: i32) -> Pod {
         let revision = if self.is_of_current(ordinal) { &self.current } else { &self.update };
         let mut pod = pod_control::from_template(&self.set.metadata, revision.template.clone());
-        pod.metadata.generate_name = None;
         pod.metadata.name = Some(pod_name(self.set, ordinal));
         identify(&mut pod, ordinal);
         let labels = pod.metadata.labels.get_or_insert_default();

@@ -117,6 +117,17 @@ fn in_order_one_pod_is_created_when_all_before_it_are_available() {
 }
 
 #[test]
+fn a_pod_keeps_the_prefix_of_its_name_beside_its_name() {
+    let set = set(&json!({}));
+    let (current, update) = (revision("web-a", "old"), revision("web-b", "new"));
+    let rollout = Rollout { set: &set, current, update, pods: &[], claims: &|_| None, now: now() };
+    let first = rollout.plan().steps.into_iter().flatten().next();
+    let Some(Action::Create(pod)) = first else { panic!("no Pod is created") };
+    assert_eq!(pod.metadata.name.as_deref(), Some("web-0"));
+    assert_eq!(pod.metadata.generate_name.as_deref(), Some("web-"));
+}
+
+#[test]
 fn in_parallel_all_come_and_go_at_once() {
     let set = set(&json!({"podManagementPolicy": "Parallel"}));
     let all = ["create web-0 of web-b", "create web-1 of web-b", "create web-2 of web-b"];

@@ -1,6 +1,7 @@
 //! The tokens controller: a Secret of the type `kubernetes.io/service-account-token` gets a token
 //! of the ServiceAccount that it names, which never expires, the certificates of the API server
-//! and the namespace. A Secret whose account is gone, or was made anew, is deleted.
+//! and the namespace. A Secret whose account is gone, or was made anew, is deleted; an account that
+//! refers to a Secret that is gone refers to it no longer.
 
 mod plan;
 
@@ -8,7 +9,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{DeleteParams, Preconditions};
-use steersman::{Context, Controller, Error, Manager, Next, ObjectKey, Reconciler, Result};
+use steersman::controller::Gone;
+use steersman::{Client, Context, Controller, Error, Manager, Next, ObjectKey, Reconciler, Result};
 
 use crate::authority::{Authority, TokenOf};
 use crate::namespace::refuses_content;
@@ -19,6 +21,7 @@ pub(crate) fn controller(authority: Arc<dyn Authority>, root_ca: Option<&str>) -
         .named("serviceaccount-token-controller")
         .only(plan::is_token)
         .watches_referenced::<ServiceAccount, _>(plan::account_of)
+        .on_deleted(forget)
         .reconcile(Tokens { authority, root_ca: root_ca.map(Into::into) })
 }
 
@@ -75,5 +78,26 @@ async fn delete(secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
         Ok(_) => Ok(Next::Settled),
         Err(error) if error.is_conflict() => Ok(Next::Settled),
         Err(error) => Err(error),
+    }
+}
+
+/// Takes a Secret that is gone out of the list of its account. If somebody changes the account
+/// meanwhile, the framework tries again.
+async fn forget(gone: Gone<Secret>, client: Client) -> Result<()> {
+    let Some(secret) = gone.last else { return Ok(()) };
+    let Some(name) = plan::account_of(&secret) else { return Ok(()) };
+    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+    let key = ObjectKey::namespaced(namespace, name.as_str());
+    let account = client.get::<ServiceAccount>(key).await?;
+    let account = account.filter(|account| plan::is_owner(&secret, account));
+    let Some(account) = account else { return Ok(()) };
+    let Some(changed) = plan::without_reference(&account, &gone.key.name) else { return Ok(()) };
+    match client.update(&changed).await {
+        // Until this is done nobody looks at a new Secret of that name: who refuses it refuses it.
+        Err(error) if error.status().is_some() && !error.is_conflict() => {
+            tracing::warn!(secret = %gone.key, %error, "cannot forget a token's Secret");
+            Ok(())
+        }
+        written => written.map(drop),
     }
 }

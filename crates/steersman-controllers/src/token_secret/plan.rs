@@ -1,7 +1,7 @@
 //! Which Secrets hold tokens, whose, and what they lack.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ObjectReference, Secret, ServiceAccount};
 
 /// The type of Secrets that hold tokens.
 pub(super) const TYPE: &str = "kubernetes.io/service-account-token";
@@ -62,6 +62,18 @@ pub(super) fn filled<E>(
     Ok(Some(filled))
 }
 
+/// The account without its reference to the Secret of this name, if it has one.
+pub(super) fn without_reference(account: &ServiceAccount, secret: &str) -> Option<ServiceAccount> {
+    let is_other = |reference: &ObjectReference| reference.name.as_deref() != Some(secret);
+    let secrets = account.secrets.as_deref().unwrap_or_default();
+    let others: Vec<_> = secrets.iter().filter(|it| is_other(it)).cloned().collect();
+    if others.len() == secrets.len() {
+        return None;
+    }
+    let secrets = (!others.is_empty()).then_some(others);
+    Some(ServiceAccount { secrets, ..account.clone() })
+}
+
 fn bytes(text: &str) -> ByteString {
     ByteString(text.as_bytes().to_vec())
 }
@@ -93,6 +105,27 @@ mod tests {
         assert!(is_owner(&secret, &account("1")) && !is_owner(&secret, &account("2")));
         secret.type_ = Some("Opaque".into());
         assert_eq!(account_of(&secret), None);
+    }
+
+    #[test]
+    fn an_account_keeps_its_references_to_other_secrets() {
+        let with = |names: &[&str]| {
+            let reference = |name: &&str| ObjectReference {
+                name: Some((*name).into()),
+                ..ObjectReference::default()
+            };
+            let secrets: Vec<_> = names.iter().map(reference).collect();
+            let secrets = (!secrets.is_empty()).then_some(secrets);
+            ServiceAccount { secrets, ..account("1") }
+        };
+        for (before, after) in [
+            (&["a", "gone", "b"][..], Some(with(&["a", "b"]))),
+            (&["gone", "gone"][..], Some(with(&[]))),
+            (&["a"][..], None),
+            (&[][..], None),
+        ] {
+            assert_eq!(without_reference(&with(before), "gone"), after, "{before:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steersman::Result;
 use steersman_testkit::Cluster;
 
-use crate::objects::object;
+use crate::objects::{counted, object};
 
 /// Asks for a certificate of jane, of the groups dev and ops. Nobody has the key.
 const REQUEST: &str = "-----BEGIN CERTIFICATE REQUEST-----
@@ -123,6 +123,8 @@ async fn a_secret_for_a_token_is_filled_and_ends_with_its_account(cluster: Clust
     cluster.eventually("default/kube-root-ca.crt", |_: &ConfigMap| true).await?;
     let published: ConfigMap = cluster.client().get("default/kube-root-ca.crt").await?.unwrap();
     assert_eq!(value(&held, "ca.crt").as_ref(), published.data.unwrap_or_default().get("ca.crt"));
+    let synced = counted(&cluster, "root_ca_cert_publisher_sync_total{code=\"200\"}").await?;
+    assert!(synced.is_some_and(|times| times >= 1.0), "{synced:?}");
     assert_eq!(value(&held, "namespace").as_deref(), Some("default"));
     let annotations = held.metadata.annotations.clone().unwrap_or_default();
     assert_eq!(annotations.get("kubernetes.io/service-account.uid"), robot.metadata.uid.as_ref());
@@ -146,4 +148,20 @@ async fn a_secret_of_nobody_is_deleted_and_others_are_left_alone(cluster: Cluste
     cluster.gone::<Secret>("default/robot-token").await?;
     assert!(cluster.client().get::<Secret>("default/other").await?.is_some());
     Ok(())
+}
+
+#[steersman::test]
+async fn an_account_forgets_a_secret_that_is_gone(cluster: Cluster) -> Result<()> {
+    let mut robot = account();
+    robot.secrets = object(json!([{"name": "robot-token"}, {"name": "other"}]));
+    cluster.client().create(&robot).await?;
+    cluster.client().create(&secret()).await?;
+    let filled = |secret: &Secret| value(secret, "token").is_some();
+    cluster.eventually("default/robot-token", filled).await?;
+    cluster.client().delete::<Secret>("default/robot-token", &DeleteParams::default()).await?;
+    let forgot = |robot: &ServiceAccount| {
+        let names = robot.secrets.iter().flatten().filter_map(|secret| secret.name.as_deref());
+        names.eq(["other"])
+    };
+    cluster.eventually("default/robot", forgot).await
 }

@@ -116,6 +116,29 @@ async fn a_suspended_cron_job_starts_only_what_was_due_last(cluster: Cluster) ->
     Ok(())
 }
 
+#[steersman::test]
+async fn a_changed_schedule_starts_nothing_before_its_next_time(cluster: Cluster) -> Result<()> {
+    let daily = json!({"schedule": "0 3 * * *"});
+    cluster.client().create(&cron("report", "steersman.dev/exit:0", &daily)).await?;
+    cluster.advance(10 * HOUR).await;
+    let mut started = vec!["report-31557780"];
+    assert_eq!(names(&cluster).await?, started);
+    // At ten it is too late for five o'clock, and at eleven for five o'clock in New York.
+    for (change, next) in [
+        (json!({"schedule": "0 5 * * *"}), "report-31559340"),
+        (json!({"timeZone": "America/New_York"}), "report-31561080"),
+    ] {
+        let change = Patch::Merge(json!({"spec": change}));
+        cluster.client().patch::<CronJob, _>("report", &change).await?;
+        cluster.advance(HOUR).await;
+        assert_eq!(names(&cluster).await?, started, "nothing was missed");
+        cluster.advance(24 * HOUR).await;
+        started.push(next);
+        assert_eq!(names(&cluster).await?, started);
+    }
+    Ok(())
+}
+
 /// Who is needed for a year: that of everybody else would take longer, above all that of the
 /// garbage collector, which watches every kind.
 const FEW: &str = "job-controller,cronjob-controller,kube-scheduler";

@@ -257,6 +257,25 @@ async fn what_a_node_says_keeps_pods_away_from_it(cluster: Cluster) -> Result<()
     Ok(())
 }
 
+#[steersman::test]
+async fn pods_of_a_node_that_was_not_ready_stay_as_it_left_them(cluster: Cluster) -> Result<()> {
+    let bare = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}});
+    cluster.client().create::<Node>(&object(bare)).await?;
+    cluster.client().create(&pod("web", &json!({"nodeName": "bare"}))).await?;
+    let says = |ready: &str| {
+        Patch::Merge(json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}}))
+    };
+    cluster.client().patch_status::<Pod, _>("web", &says("True")).await?;
+    for (node, pod_is_ready) in [("False", true), ("True", false)] {
+        cluster.client().patch_status::<Node, _>("bare", &says(node)).await?;
+        cluster.advance(MINUTE).await;
+        assert_eq!(readiness(&cluster, "bare").await?.0, "Unknown");
+        let web: Pod = cluster.client().get("web").await?.unwrap();
+        assert_eq!(is_ready(&web), pod_is_ready, "of a node that said {node}");
+    }
+    Ok(())
+}
+
 fn finalized() -> Value {
     json!({"metadata": {"finalizers": ["example.com/keep"]}})
 }

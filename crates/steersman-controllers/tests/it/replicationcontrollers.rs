@@ -61,6 +61,27 @@ async fn a_replication_controller_follows_its_size_and_adopts_orphans(
 }
 
 #[steersman::test]
+async fn a_pod_that_has_ended_is_not_adopted(cluster: Cluster) -> Result<()> {
+    let once = json!({
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "steersman.dev/exit:0"}],
+    });
+    let mut ended = pod("ended", &once);
+    ended.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    cluster.client().create(&ended).await?;
+    let succeeded =
+        |pod: &Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Succeeded");
+    cluster.eventually("ended", succeeded).await?;
+    cluster.client().create(&controller(2)).await?;
+    cluster.eventually("web", |rc: &ReplicationController| available(rc, 2)).await?;
+    let pods: Vec<Pod> = all(&cluster).await?;
+    assert_eq!(pods.len(), 3);
+    let ended = pods.iter().find(|pod| succeeded(pod)).expect("it is there still");
+    assert_eq!(ended.metadata.owner_references, None);
+    Ok(())
+}
+
+#[steersman::test]
 async fn what_cannot_be_created_is_a_condition_until_it_can(cluster: Cluster) -> Result<()> {
     let quota: k8s_openapi::api::core::v1::ResourceQuota = object(json!({
         "apiVersion": "v1", "kind": "ResourceQuota",

@@ -119,6 +119,16 @@ async fn what_somebody_writes_into_endpoints_is_mirrored(cluster: Cluster) -> Re
     cluster.client().patch::<Endpoints, _>("db", &Patch::Merge(fewer)).await?;
     has_endpoints(&cluster, "db", 1).await?;
     assert_eq!(slices(&cluster, "db").await?.len(), 1);
+    for (name, expected) in [
+        ("changes{operation=\"update\"}", 1.0),
+        ("endpoints_removed_per_sync_sum", 1.0),
+        ("endpoints_desired", 1.0),
+        ("num_endpoint_slices", 1.0),
+        ("desired_endpoint_slices", 1.0),
+    ] {
+        let name = format!("endpoint_slice_mirroring_controller_{name}");
+        assert_eq!(crate::objects::counted(&cluster, &name).await?, Some(expected), "{name}");
+    }
     // A selector does it better.
     let selects = Patch::Merge(json!({"spec": {"selector": {"app": "db"}}}));
     cluster.client().patch::<Service, _>("db", &selects).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ResourceQuota};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
 use steersman::Result;
@@ -273,5 +273,36 @@ async fn orphans_with_the_name_of_a_pod_of_the_set_are_adopted_and_no_others(
     cluster.eventually("web-0", adopted).await?;
     let stray: Pod = cluster.client().get("stray").await?.unwrap();
     assert!(stray.metadata.owner_references.is_none());
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_claim_that_is_refused_does_not_keep_the_others_from_being_made(
+    cluster: Cluster,
+) -> Result<()> {
+    let quota: ResourceQuota = object(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"requests.storage": "2Gi"}},
+    }));
+    cluster.client().create(&quota).await?;
+    let counted =
+        |quota: &ResourceQuota| quota.status.as_ref().is_some_and(|status| status.used.is_some());
+    cluster.eventually("few", counted).await?;
+    let claim = |name: &str, storage: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}})
+    };
+    let claims = json!([claim("large", "5Gi"), claim("huge", "9Gi"), claim("small", "1Gi")]);
+    cluster.client().create(&set("web", &json!({"volumeClaimTemplates": claims}))).await?;
+    cluster.eventually("small-web-0", |_: &PersistentVolumeClaim| true).await?;
+    let told = told(&cluster, "StatefulSet").await?;
+    let failed = told.iter().find(|line| line.contains("FailedCreate: Create Pod web-0"));
+    let failed = failed.expect("the Pod is not created");
+    for start in
+        ["error: [failed to create PVC large-web-0: ", ", failed to create PVC huge-web-0: "]
+    {
+        assert!(failed.contains(start), "{failed}");
+    }
     Ok(())
 }

@@ -228,6 +228,29 @@ async fn a_pod_waits_for_claims_that_are_bound_at_once(cluster: Cluster) -> Resu
 }
 
 #[steersman::test]
+async fn claims_that_wait_are_told_why_for_as_long_as_they_do(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    let mut elsewhere = immediate();
+    elsewhere.metadata.name = Some("elsewhere".into());
+    elsewhere.provisioner = "example.com/disk".into();
+    client.create(&elsewhere).await?;
+    for (name, class) in [("a", ""), ("b", "unknown"), ("c", "elsewhere")] {
+        client.create(&claim(name, class, &json!({}))).await?;
+    }
+    cluster.advance(Duration::from_secs(2 * 3600)).await; // Events are gone after an hour
+    let said = told(&cluster, "PersistentVolumeClaim").await?;
+    for (reason, start) in [
+        ("Normal FailedBinding", "no persistent volumes available for this claim"),
+        ("Warning ProvisioningFailed", "storageclass.storage.k8s.io \"unknown\" not found"),
+        ("Normal ExternalProvisioning", "Waiting for a volume to be created"),
+    ] {
+        let line = format!("persistentvolume-controller {reason}: {start}");
+        assert!(said.iter().any(|said| said.starts_with(&line)), "{line}: {said:?}");
+    }
+    Ok(())
+}
+
+#[steersman::test]
 async fn the_claims_of_a_stateful_set_are_bound_grow_and_go_as_its_policy_says(
     cluster: Cluster,
 ) -> Result<()> {
@@ -476,6 +499,34 @@ async fn a_volume_for_one_node_is_taken_from_a_node_that_is_gone(cluster: Cluste
     cluster.gone::<Pod>("first").await?;
     cluster.advance(Duration::from_secs(10)).await;
     assert_eq!(attached_to(&cluster).await?, ["node-1"]);
+    Ok(())
+}
+
+#[steersman::test(nodes = 2)]
+async fn a_volume_that_a_node_has_mounted_stays_attached_to_it(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    disk(&cluster).await?;
+    client.create(&claim("data", "", &json!({}))).await?;
+    let lost = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "lost"}});
+    client.create::<Node>(&object(lost)).await?;
+    client.create(&user_on("lost", "first")).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    let mounted = ["kubernetes.io/csi/example.com^disk-1"];
+    let says = Patch::Merge(json!({"status": {"volumesInUse": mounted}}));
+    client.patch_status::<Node, _>("lost", &says).await?;
+    let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    client.delete::<Pod>("first", &now).await?;
+    client.create(&user_on("node-1", "second")).await?;
+    cluster.advance(Duration::from_secs(5 * 60)).await;
+    assert_eq!(attached_to(&cluster).await?, ["lost"], "it may still be written to");
+    let lost: Node = client.get("lost").await?.unwrap();
+    let attached = lost.status.unwrap_or_default().volumes_attached.unwrap_or_default();
+    assert_eq!(attached.len(), 1);
+    cluster.advance(Duration::from_secs(2 * 60)).await;
+    assert_eq!(attached_to(&cluster).await?, ["node-1"], "but not for ever");
+    let forced = "attach_detach_controller_attachdetach_controller_forced_detaches";
+    let forced = format!("{forced}{{reason=\"timeout\"}}");
+    assert_eq!(counted(&cluster, &forced).await?, Some(1.0));
     Ok(())
 }
 
