@@ -25,8 +25,8 @@ const HEADER: &str = "\
 #   FIELD TYPE [!] [map=KEYS] [set] [atomic] [granular] [patch=RULE] [default=VALUE]
 #     [enum=VALUES] [go=NAME] [in=STRUCTS] [value] [unset=zero|unset=null|omitempty]
 #
-# [T] is a list and {T} a map of T; `!` marks required fields. Lists are atomic and maps granular
-# unless said otherwise. `patch` is strategic merge's rule where it does not follow from the list
+# [T] is a list, {T} a map of T, and <T> a T if it is an object, or anything; `!` marks required
+# fields. Lists are atomic and maps granular unless said otherwise. `patch` is strategic merge's rule where it does not follow from the list
 # type. `enum` says what a field, list item or map value may be (`~` is a space). `go` is what Go
 # calls the type where that does not follow from it, `in` are the embedded structs that hold the
 # field. `value` marks structs that exist even when nothing is set in them. `unset` is what a

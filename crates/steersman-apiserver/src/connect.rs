@@ -3,7 +3,9 @@
 //!
 //! Nodes are simulated or serve nothing themselves, so there is nobody to connect to yet. What can be
 //! told without one is told as Kubernetes tells it: whether the object is there, whether a Pod has the
-//! container, and that it has no node.
+//! container, and that it has no node; and before all that, which wishes of a log make no sense.
+
+mod log_options;
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -26,8 +28,9 @@ pub(crate) async fn answer(call: &Call) -> Result<Reply> {
     if call.resource.is("", "pods") && INTO_PODS.contains(&call.subresource()) {
         may_create(call)?;
     }
-    if call.subresource() != "log" {
-        Box::pin(Request::connect(call, options(call))).await?;
+    match call.subresource() {
+        "log" => log_options::check(call.place().name, &call.info.query)?,
+        _ => Box::pin(Request::connect(call, options(call))).await?,
     }
     let object = call.stored().await?.decode(&call.api_version)?;
     if call.resource.is("", "pods") && INTO_CONTAINERS.contains(&call.subresource()) {

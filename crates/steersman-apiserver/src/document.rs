@@ -18,6 +18,9 @@ use crate::status::{Result, Status};
 /// Documents nested deeper than this are refused: the JSON reader would refuse them later.
 const DEPTH_MAX: usize = 100;
 
+/// How much larger than what is stored a list may become by the defaults of newer schemas.
+const GROWN_MAX: usize = 64 << 20;
+
 /// An object as it lies in the store, with the revision that wrote it.
 #[derive(Clone, Debug)]
 pub struct Stored {
@@ -140,6 +143,24 @@ impl Stored {
         out.extend_from_slice(br#""resourceVersion":""#);
         out.extend_from_slice(self.revision.to_string().as_bytes());
         out.extend_from_slice(br#"","#);
+    }
+}
+
+/// The bytes by which newer schemas have made the objects of an answer larger than they are stored.
+#[derive(Debug, Default)]
+pub(crate) struct Growth(usize);
+
+impl Growth {
+    /// An object as its schema has it now. If thousands of small objects have become large ones,
+    /// the others are told as they are stored.
+    pub(crate) fn refreshed(&mut self, object: Stored, schema: &Schema) -> Stored {
+        if self.0 >= GROWN_MAX {
+            return object;
+        }
+        let stored = object.bytes.len();
+        let object = object.refreshed(schema);
+        self.0 += object.bytes.len().saturating_sub(stored);
+        object
     }
 }
 

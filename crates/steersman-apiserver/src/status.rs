@@ -29,6 +29,9 @@ const CAUSES_MAX: usize = 1000;
 /// The start of what whoever creates an object is told whose namesake is being deleted.
 const GOING: &str = "object is being deleted: ";
 
+/// The end of what whoever creates an object is told whose name was to be generated.
+const NOT_GENERATED: &str = ", the server was not able to generate a unique name for the object";
+
 /// The largest request body, in bytes.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
@@ -123,6 +126,17 @@ impl Status {
         Self::about(409, "AlreadyExists", message, details(what, Vec::new()))
     }
 
+    /// 409: an object of that name exists, and the client had let the server make up the name, or
+    /// has left what it would have begun with in the object.
+    pub(crate) fn not_generated(what: Named<'_>) -> Self {
+        let mut status = Self::already_exists(what);
+        status.message.push_str(NOT_GENERATED);
+        if let Some(details) = &mut status.details {
+            details.retry_after_seconds = 1;
+        }
+        status
+    }
+
     /// Whether this says that an object of that name exists, going or not. Webhooks may refuse
     /// with the same reason, but not with the same answer.
     pub(crate) fn says_taken(&self, what: Named<'_>) -> bool {
@@ -130,14 +144,13 @@ impl Status {
         if let Some(text) = self.message.strip_prefix(GOING) {
             taken.message = text.to_owned();
         }
-        taken == Self::already_exists(what)
+        taken == Self::already_exists(what) || taken == Self::not_generated(what)
     }
 
-    /// 409: an object of that name exists, and is being deleted.
-    pub(crate) fn still_exists(what: Named<'_>) -> Self {
-        let mut status = Self::already_exists(what);
-        status.message.insert_str(0, GOING);
-        status
+    /// The same of an object that exists, but is being deleted.
+    pub(crate) fn of_one_going(mut self) -> Self {
+        self.message.insert_str(0, GOING);
+        self
     }
 
     /// 409: a precondition of the write does not hold.
@@ -460,6 +473,40 @@ mod tests {
         let status = Status::not_implemented("pods", "exec");
         let message = "pods/exec is not supported: this server does not connect to nodes";
         assert_eq!((status.code, status.message.as_str()), (501, message));
+    }
+
+    #[test]
+    fn whoever_meets_a_namesake_is_told_so_in_four_ways() {
+        let (exists, generated) = (Status::already_exists(WEB), Status::not_generated(WEB));
+        for (status, message, retry) in [
+            (exists.clone(), "Deployment.apps \"web\" already exists", None),
+            (
+                exists.of_one_going(),
+                "object is being deleted: Deployment.apps \"web\" already exists",
+                None,
+            ),
+            (
+                generated.clone(),
+                "Deployment.apps \"web\" already exists, the server was not able to generate a \
+                 unique name for the object",
+                Some(1),
+            ),
+            (
+                generated.of_one_going(),
+                "object is being deleted: Deployment.apps \"web\" already exists, the server was \
+                 not able to generate a unique name for the object",
+                Some(1),
+            ),
+        ] {
+            assert!(status.says_taken(WEB), "{status}");
+            let told = status.to_value();
+            assert_eq!((&told["code"], &told["reason"]), (&json!(409), &json!("AlreadyExists")));
+            assert_eq!(status.message, message);
+            assert_eq!(told["details"]["retryAfterSeconds"].as_u64(), retry);
+        }
+        let other = Named { name: "other", ..WEB };
+        assert!(!Status::not_generated(other).says_taken(WEB));
+        assert!(!Status::conflict(WEB, "why").says_taken(WEB));
     }
 
     #[test]

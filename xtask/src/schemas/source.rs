@@ -269,10 +269,10 @@ fn type_ref(ty: &str, names: &BTreeMap<String, &Raw>) -> Result<TypeRef, String>
         "Quantity" => "quantity",
         "IntOrString" => "intorstring",
         "RawExtension" | "FieldsV1" => "any",
-        "JSON"
-        | "JSONSchemaPropsOrArray"
-        | "JSONSchemaPropsOrBool"
-        | "JSONSchemaPropsOrStringArray" => "raw",
+        "JSON" => "raw",
+        "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray" => {
+            "<apiextensions.v1.JSONSchemaProps>"
+        }
         _ => match names.get(ty) {
             Some(file) => return Ok(TypeRef::Named(file.definition.clone())),
             None => return Err(format!("unknown type {ty}")),

@@ -358,7 +358,11 @@ async fn change(
         return Ok(None);
     }
     let back = Version::Same;
-    let object = in_version(request, &patched, back.resource(request)).await?;
+    let mut object = in_version(request, &patched, back.resource(request)).await?;
+    if object["apiVersion"] != patched["apiVersion"] {
+        // The other version may have filled in what this one does not know.
+        request.resource.schema.prune(&mut object);
+    }
     Ok(Some(Changed { object, patch: response.patch }))
 }
 

@@ -5,7 +5,8 @@
 //! outcome: a write that fails gives back what was taken, one that succeeds gives back what the
 //! old version held and the new one does not. An address is taken by creating its `IPAddress`,
 //! so the store decides who wins, and so it does with ports: all that are taken are one entry.
-//! What a write that broke off leaves behind, [`repair()`] finds.
+//! What a write that broke off leaves behind, [`repair()`] finds. A service that goes takes its
+//! Endpoints along, too.
 
 mod addresses;
 mod families;
@@ -23,8 +24,10 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 
 use crate::state::Server;
-use crate::state::effects::{Effects, Outcome, Taken, Write};
+use crate::state::effects::{Effects, Outcome, Taken, Write, Written};
 use crate::status::Result;
+use crate::write::delete::delete_object;
+use crate::write::{DeleteOptions, Writer};
 
 pub(crate) use repair::{repair, start_repairs};
 use reservation::Reservation;
@@ -56,6 +59,33 @@ impl Effects for Services {
 
     fn release(&self, server: &Arc<Server>, service: &Value) -> Option<Box<dyn Taken>> {
         Some(Box::new(Reservation::of_removal(server, service)))
+    }
+
+    fn follow(&self, gone: bool) -> bool {
+        gone
+    }
+
+    fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if written.gone {
+                remove_endpoints(written.server, place(written.object)).await;
+            }
+        })
+    }
+}
+
+/// Removes the Endpoints of a service that is gone, so that the next one of its name does not
+/// begin with them, however late the controller is.
+async fn remove_endpoints(server: &Arc<Server>, place: Place<'_>) {
+    let table = server.registry.table();
+    let Some(endpoints) = table.get("", "v1", "endpoints") else { return };
+    let writer = Writer::internal(server, endpoints);
+    match delete_object(&writer, place, &DeleteOptions::default()).await {
+        Err(error) if error.code != 404 => {
+            let Place { namespace, name } = place;
+            tracing::warn!(%error, namespace, name, "cannot delete the endpoints of a service");
+        }
+        _ => {}
     }
 }
 

@@ -18,11 +18,11 @@ use steersman_rules::resource::{ConverterHandle, Resource, Verb};
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
 use super::{GROUP, PLURAL, is_held, names};
+use crate::conversion::Strategy;
 use crate::document::Stored;
 use crate::registry::Custom;
 use crate::state::Server;
 use crate::status::Result;
-use crate::webhook_client::Converter;
 
 /// Where definitions are stored.
 pub(crate) fn folder() -> String {
@@ -89,7 +89,10 @@ fn serve_entry(server: &Server, entry: &Entry) {
 
 pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
-    let converter = Converter::of(definition).map(ConverterHandle::new);
+    let Defined { served, unserved_storage } = definitions::resources(definition);
+    let versions = served.iter().chain(&unserved_storage);
+    let strategy = Strategy::of_definition(definition, versions, revision);
+    let converter = strategy.map(|strategy| ConverterHandle::new(Arc::new(strategy)));
     let computed = server.extended.computed.get(name);
     let is_watched = computed.is_some_and(|computed| computed.watch_period().is_some());
     let dated = |resource: Resource| Resource {
@@ -102,7 +105,6 @@ pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
         },
         ..resource
     };
-    let Defined { served, unserved_storage } = definitions::resources(definition);
     let served: Vec<_> = served.into_iter().map(|served| Arc::new(dated(served))).collect();
     let stored = definitions::storage_version(definition);
     let storage = served.iter().find(|served| Some(served.version.as_ref()) == stored).cloned();

@@ -6,7 +6,6 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
-use steersman_rules::names;
 use steersman_rules::resource::Named;
 use steersman_rules::resource::Place;
 
@@ -41,8 +40,6 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
         if !wants.is_empty() && wants != is {
             return Err(prepare::unmet(&writer, place, "ResourceVersion", wants, is));
         }
-        let labels = &binding["metadata"]["labels"];
-        failure(&names::validate_labels(labels, "metadata.labels"))?;
         // What comes of a binding is the server's own, so nobody owns it.
         assign(pod, &binding, &writer.now)
     })
@@ -60,9 +57,9 @@ fn check(binding: &Value) -> Result<()> {
             &["Node", "<empty>"],
         ));
     }
-    match target["name"].as_str().unwrap_or("") {
-        "" => errors.push(FieldError::required("target.name", "")),
-        node => errors.extend(names::invalid("target.name", node, names::dns1123_subdomain)),
+    // Of what name a node may be, and a label, nobody asks here.
+    if target["name"].as_str().is_none_or(str::is_empty) {
+        errors.push(FieldError::required("target.name", ""));
     }
     failure(&errors)
 }

@@ -33,7 +33,13 @@ const ANSWERED_WITH_OBJECT: &[(&str, &[&str])] = &[
     ),
     (
         "resource.k8s.io",
-        &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+        &[
+            "deviceclasses",
+            "devicetaintrules",
+            "resourceclaims",
+            "resourceclaimtemplates",
+            "resourceslices",
+        ],
     ),
     (
         "storage.k8s.io",

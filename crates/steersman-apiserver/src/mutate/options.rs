@@ -4,6 +4,7 @@ use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
 use steersman_rules::resource::Verb;
+use steersman_values::quoted;
 
 use crate::call::Call;
 use crate::status::{Result, Status};
@@ -75,11 +76,18 @@ fn manager_errors(manager: &str) -> Vec<FieldError> {
     if manager.len() > MANAGER_MAX {
         errors.push(FieldError::too_long(FIELD, MANAGER_MAX));
     }
-    if let Some((at, odd)) = manager.char_indices().find(|(_, c)| c.is_control()) {
+    let odd = manager.char_indices().filter(|(_, c)| !is_printable(*c));
+    errors.extend(odd.map(|(at, odd)| {
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
-        errors.push(FieldError::invalid(FIELD, &manager.into(), &why));
-    }
+        FieldError::invalid(FIELD, &manager.into(), &why)
+    }));
     errors
+}
+
+/// Whether Go prints a character as it is, even in quotes.
+fn is_printable(c: char) -> bool {
+    let quoted_as_is = |c: char| quoted(c.encode_utf8(&mut [0; 4])).chars().count() == 3;
+    matches!(c, ' '..='~') || (!c.is_ascii() && quoted_as_is(c))
 }
 
 fn validation_error(text: &str) -> Option<FieldError> {

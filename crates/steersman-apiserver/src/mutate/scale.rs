@@ -20,6 +20,9 @@ use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change, prepare};
 
 const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
+/// The number of a Scale whose custom resource has none: a patch must put another in its place.
+const NONE: i64 = -2_147_483_648;
+
 /// Answers with the scale of an object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
     let object = call.stored().await?.decode(&call.api_version)?;
@@ -64,10 +67,14 @@ async fn write(
     let paths = paths(call)?;
     let writer = Writer { scale: Some(paths), ..call.writer()? };
     let object = change::write(&writer, call.place(), |old| {
-        let scale = decide(&scale_of(old, paths))?;
+        let mut scale = scale_of(old, paths);
+        if lacks_number(call, old, paths) {
+            scale["spec"]["replicas"] = NONE.into();
+        }
+        let scale = decide(&scale)?;
         check_name(call, &scale)?;
         check_uid(call, old, &scale)?;
-        let replicas = replicas(call, &scale)?;
+        let replicas = replicas(call, paths, &scale)?;
         let mut new = old.clone();
         metadata::set_at(&mut new, &paths.spec_replicas, replicas.into());
         take_version(&mut new, &scale);
@@ -88,7 +95,7 @@ async fn apply(call: &Call) -> Result<Reply> {
     decode::part(call, schema(), "Scale", &mut scale)?;
     check_name(call, &scale)?;
     let wanted = scale["spec"].get("replicas").filter(|number| !number.is_null());
-    let wanted = wanted.map(|_| replicas(call, &scale)).transpose()?;
+    let wanted = wanted.map(|_| replicas(call, paths, &scale)).transpose()?;
     let mut applied = json!({"apiVersion": call.api_version, "kind": call.resource.kind});
     if let Some(wanted) = wanted {
         metadata::set_at(&mut applied, &paths.spec_replicas, wanted.into());
@@ -97,8 +104,11 @@ async fn apply(call: &Call) -> Result<Reply> {
     let object = change::write(&writer, call.place(), |old| {
         check_uid(call, old, &scale)?;
         let mut merged = apply::merged(&writer, Some(old), &applied, apply::is_forced(call))?;
-        // Who gives the number up leaves none, and none is zero.
         if metadata::at(&merged, &paths.spec_replicas).is_null() {
+            if lacks_number(call, old, paths) {
+                return Err(no_number(paths));
+            }
+            // Who gives the number up leaves none, and none is zero.
             metadata::set_at(&mut merged, &paths.spec_replicas, 0.into());
         }
         take_version(&mut merged, &scale);
@@ -166,8 +176,11 @@ fn paths(call: &Call) -> Result<&ScalePaths> {
 }
 
 /// How many are wanted. Of a custom resource, the field that the number goes to is checked instead.
-fn replicas(call: &Call, scale: &Value) -> Result<i64> {
+fn replicas(call: &Call, paths: &ScalePaths, scale: &Value) -> Result<i64> {
     let number = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    if number == NONE && call.resource.is_custom() {
+        return Err(no_number(paths));
+    }
     if number < 0 && !call.resource.is_custom() {
         let why = "must be greater than or equal to 0";
         let error = FieldError::invalid("spec.replicas", &number.into(), why);
@@ -175,4 +188,14 @@ fn replicas(call: &Call, scale: &Value) -> Result<i64> {
         return Err(Status::invalid(what, &[error]));
     }
     Ok(number)
+}
+
+/// Whether a custom resource has no number where its Scale shows one.
+fn lacks_number(call: &Call, object: &Value, paths: &ScalePaths) -> bool {
+    call.resource.is_custom() && metadata::at(object, &paths.spec_replicas).is_null()
+}
+
+fn no_number(paths: &ScalePaths) -> Status {
+    let path = format!(".{}", paths.spec_replicas);
+    Status::bad_request(format!("the spec replicas field {path:?} cannot be empty"))
 }

@@ -139,10 +139,12 @@ impl Renderer {
                 list_type(&mut schema, &list.kind);
                 schema
             }
-            Shape::Any | Shape::Raw | Shape::Object(_) => match described["$ref"].as_str() {
-                Some(reference) => self.reference(names::referred(reference)),
-                None => Map::new(),
-            },
+            Shape::Any | Shape::Raw | Shape::Part(_) | Shape::Object(_) => {
+                match described["$ref"].as_str() {
+                    Some(reference) => self.reference(names::referred(reference)),
+                    None => Map::new(),
+                }
+            }
         }
     }
 

@@ -11,7 +11,8 @@ use steersman_rules::resource::Resource;
 use steersman_store::{Key, Revision};
 
 use crate::call::Call;
-use crate::document::{Stored, write_json};
+use crate::conversion;
+use crate::document::{Growth, Stored, write_json};
 use crate::negotiate::{Encoding, Shape};
 use crate::reply::View;
 use crate::state::events::{EventType, SharedEvents, Told};
@@ -45,9 +46,10 @@ impl Frames {
             out
         };
         // A table tells ages, which are others at the next moment, and what is older than its
-        // schema reads as this watch's schema has it.
-        let dated = self.view.resource.schema.is_newer_than(object.revision.0);
-        if self.view.output.shape == Shape::Table || dated {
+        // schema, or of a kind whose versions differ, reads as this watch's schema has it.
+        let resource = &self.view.resource;
+        let own = resource.schema.is_newer_than(object.revision.0) || resource.converter.is_some();
+        if self.view.output.shape == Shape::Table || own {
             return write().into();
         }
         let api_version = &self.view.api_version;
@@ -59,7 +61,8 @@ impl Frames {
 
     /// Appends an event. One that cannot be written is an error of the server, told in its place.
     pub(super) fn event(&self, out: &mut Vec<u8>, kind: EventType, object: &Stored) {
-        let object = &object.clone().refreshed(&self.view.resource.schema);
+        let object = object.clone();
+        let object = &conversion::shown(&self.view.resource, object, &mut Growth::default());
         let start = out.len();
         let written = match self.view.output.encoding {
             Encoding::Protobuf => {

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How many entries are read at once where a selector may drop most of them.
 const CHUNK: usize = 500;
 
-/// How many entries are taken in one go where no selector reads them.
+/// How many entries are taken in one go where nobody reads them.
 const TURN_UNREAD: usize = 8 * TURN;
 
 const EXPIRED_TOKEN: &str = "The provided continue parameter is too old to display a consistent list result. \
@@ -158,7 +158,8 @@ async fn take<'a>(
     limit: usize,
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
-    let all = options.selector.is_empty();
+    // Those of a definition whose versions differ may have to be converted.
+    let all = options.selector.is_empty() && call.resource.converter.is_none();
     let turn = if all { TURN_UNREAD } else { TURN };
     let mut bytes = 0;
     for (index, entry) in entries.iter().enumerate() {
@@ -169,7 +170,7 @@ async fn take<'a>(
         }
         let object = Stored::from(entry);
         if options.selector.matches(&call.resource, &entry.key, &object.bytes) {
-            page.push(object, &call.resource.schema);
+            page.push(object, &call.resource);
         }
         if page.objects.len() >= limit {
             return (index + 1, Some(entry));

@@ -16,12 +16,13 @@ use steersman_store::Revision;
 
 pub use body::ResponseBody;
 use indent::Indenter;
-use steersman_rules::schema::Schema;
+use steersman_rules::resource::Resource;
 use steersman_rules::table::IncludeObject;
 pub(crate) use view::View;
 
 use crate::call::Call;
-use crate::document::Stored;
+use crate::conversion;
+use crate::document::{Growth, Stored};
 use crate::negotiate::{Encoding, Output, Shape, Wishes};
 use crate::status::{Result, Status};
 
@@ -67,20 +68,14 @@ pub(crate) struct Page {
     pub(crate) continue_token: Option<String>,
     /// How many objects are left, where that is known.
     pub(crate) remaining: Option<usize>,
-    /// The bytes by which a newer schema has made objects larger than they are stored.
-    grown: usize,
+    /// How much larger than they are stored the objects have become.
+    growth: Growth,
 }
 
-/// How much larger than what is stored a list may become by the defaults of a newer schema.
-const GROWN_MAX: usize = 64 << 20;
-
 impl Page {
-    /// Adds an object as its schema has it now. If thousands of small objects have become large
-    /// ones, the others are told as they are stored.
-    pub(crate) fn push(&mut self, object: Stored, schema: &Schema) {
-        let stored = object.bytes.len();
-        let object = if self.grown < GROWN_MAX { object.refreshed(schema) } else { object };
-        self.grown += object.bytes.len().saturating_sub(stored);
+    /// Adds an object as its resource has it now.
+    pub(crate) fn push(&mut self, object: Stored, resource: &Resource) {
+        let object = conversion::shown(resource, object, &mut self.growth);
         self.objects.push(object);
     }
 

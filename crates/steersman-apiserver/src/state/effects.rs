@@ -125,6 +125,16 @@ pub(crate) trait Effects: Send + Sync {
         Box::pin(future::ready(Ok(Vec::new())))
     }
 
+    /// What a writer may not say in an object, new or changed, in which nothing else is wrong.
+    fn authorize<'a>(
+        &'a self,
+        _write: Write<'a>,
+        _old: Option<&'a Value>,
+        _new: &'a Value,
+    ) -> BoxFuture<'a, Result<Vec<FieldError>>> {
+        Box::pin(future::ready(Ok(Vec::new())))
+    }
+
     /// Marks an object whose deletion begins.
     fn begin_deletion(&self, _old: &Value, _new: &mut Value) {}
 

@@ -8,7 +8,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::prepare::{PARTS, shape};
+use super::prepare::{PARTS, as_written_in, shape};
 use super::swap::{Attempt, Swap, swap};
 use super::{Held, Writer, part, scale, validate};
 use crate::admission::{Operation, Request};
@@ -181,10 +181,16 @@ async fn admitted(
     if let Some(effects) = writer.effects() {
         effects.permit(writer.seen(), place, Some(old), &new)?;
     }
+    // A status is written often, and never for its amounts alone.
+    let before = match writer.subresource {
+        "status" => Cow::Borrowed(old),
+        _ => as_written_in(writer, old, &new),
+    };
     if PARTS.contains(&writer.subresource) {
-        part::check(writer, old, &new).await?;
+        part::check(writer, &before, &new).await?;
+        part::warn(writer, &new);
     } else {
-        validate::changed_object(writer, old, &new)?;
+        validate::changed_object(writer, &before, &new).await?;
         writer.warn(&new, Some(old));
     }
     Ok(new)

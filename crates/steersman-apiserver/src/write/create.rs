@@ -81,7 +81,8 @@ pub(crate) async fn create_object(
     if !generate {
         let name = metadata::text(&object, "name").to_owned();
         let stored = creation.insert(object).await?;
-        let Some(stored) = stored else { return Err(taken(writer, namespace, &name).await) };
+        let place = Place { namespace, name: &name };
+        let Some(stored) = stored else { return Err(taken(writer, place, &base).await) };
         return Ok(stored);
     }
     for _ in 0..GENERATE_ATTEMPTS {
@@ -91,7 +92,8 @@ pub(crate) async fn create_object(
             return Ok(stored);
         }
     }
-    Err(Status::already_exists(writer.resource.named(metadata::text(&object, "name"))))
+    let place = Place { namespace, name: metadata::text(&object, "name") };
+    Err(taken(writer, place, &base).await)
 }
 
 /// Puts the object where the path says, and refuses one that says otherwise.
@@ -230,13 +232,16 @@ fn generated_name(base: &str, suffix: &str) -> String {
     format!("{}{suffix}", &base[..end])
 }
 
-/// Why an object could not be created: one of its name is there, or going.
-async fn taken(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {
-    let key = writer.resource.key(Place { namespace, name });
+/// Why an object could not be created: one of its name is there, or going. Kubernetes takes every
+/// name for a generated one whose object says how that would begin, its `base`.
+async fn taken(writer: &Writer<'_>, place: Place<'_>, base: &str) -> Status {
+    let key = writer.resource.key(place);
     let going = |entry: Entry| metadata::is_deleting(&decoded(&entry));
     let is_going = writer.server.get(&key).await.ok().flatten().is_some_and(going);
-    let named = writer.resource.named(name);
-    if is_going { Status::still_exists(named) } else { Status::already_exists(named) }
+    let named = writer.resource.named(place.name);
+    let taken =
+        if base.is_empty() { Status::already_exists(named) } else { Status::not_generated(named) };
+    if is_going { taken.of_one_going() } else { taken }
 }
 
 /// Removes an object that was written while its namespace or definition went away: whoever

@@ -4,12 +4,13 @@
 //! While it is held it carries a deletionTimestamp; who removes the last hold removes it. What
 //! the client wishes is in [`DeleteOptions`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_rules::metadata;
-use steersman_rules::resource::{Place, Resource};
+use steersman_rules::resource::{Place, Resource, Verb};
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::delete_options::{DeleteOptions, Propagation};
@@ -71,8 +72,8 @@ impl Swap for Deletion<'_> {
         let stored = Stored::from(entry);
         let old = stored.decode(&version(writer, &stored))?;
         check_preconditions(writer, &old, options)?;
-        if let Some(request) = writer.asks(Operation::Delete, place) {
-            let seen = conversion::object(writer.server, writer.resource, &old).await?;
+        if let Some(request) = writer.asks(Operation::Delete, named(writer, place)) {
+            let seen = seen(writer, &stored, &old).await?;
             request.with_options(options.to_document()).delete(&seen).await?;
         }
         let marked = Arc::new(mark(writer, &old, options));
@@ -116,6 +117,12 @@ impl Swap for Deletion<'_> {
     }
 }
 
+/// The place as those see it who have a say: whoever deletes a collection has named nothing in it.
+fn named<'a>(writer: &Writer<'_>, place: Place<'a>) -> Place<'a> {
+    let collection = writer.call.is_some_and(|call| call.info.verb == Verb::DeleteCollection);
+    if collection { Place { name: "", ..place } } else { place }
+}
+
 /// Whether a kind knows grace periods.
 fn ends_gracefully(resource: &Resource) -> bool {
     resource.is("", "pods")
@@ -127,6 +134,15 @@ fn version(writer: &Writer<'_>, stored: &Stored) -> String {
     let custom = writer.resource.is_custom();
     let own = stored.api_version().filter(|_| custom);
     own.unwrap_or(&writer.api_version).to_owned()
+}
+
+/// The object as whoever is asked about its deletion sees it: in the version of the request.
+async fn seen<'a>(writer: &Writer<'_>, stored: &Stored, old: &'a Value) -> Result<Cow<'a, Value>> {
+    if old["apiVersion"] == writer.api_version {
+        return Ok(Cow::Borrowed(old));
+    }
+    let stored = conversion::read(writer.server, writer.resource, stored.clone()).await?;
+    stored.decode(&writer.api_version).map(Cow::Owned)
 }
 
 /// The object as it is while its deletion is held.

@@ -21,7 +21,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     /// Whether the old option was given that some clients want acknowledged with 202.
     pub(crate) accepted: bool,
-    /// Whether an object that cannot be read is to be deleted nevertheless.
+    /// Whether an object that cannot be read is to be deleted nevertheless. This server does not:
+    /// as in Kubernetes without its feature gate, a DELETE passes over it, whatever comes with it.
     pub(crate) ignore_read_error: bool,
 }
 
@@ -47,10 +48,6 @@ impl Propagation {
 }
 
 pub(crate) const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
-
-/// What may not be combined with it: it deletes what nobody can look at.
-const NOT_WITH_IGNORE_READ_ERROR: &[&str] =
-    &["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
 
 impl DeleteOptions {
     /// Reads a `DeleteOptions` document.
@@ -118,13 +115,6 @@ fn mistakes(options: &Value) -> Vec<FieldError> {
     let dry_run = options["dryRun"].as_array().map_or(&[][..], Vec::as_slice);
     if dry_run.iter().any(|value| value != "All") {
         errors.push(FieldError::not_supported("dryRun", &options["dryRun"], &["All"]));
-    }
-    if options[IGNORE_READ_ERROR] == true {
-        let given = NOT_WITH_IGNORE_READ_ERROR.iter().filter(|other| !options[**other].is_null());
-        errors.extend(given.map(|other| {
-            let why = format!("cannot be set together with .{other}");
-            FieldError::invalid(IGNORE_READ_ERROR, &true.into(), &why)
-        }));
     }
     errors
 }

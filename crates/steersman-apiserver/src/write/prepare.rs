@@ -1,5 +1,7 @@
 //! What an object becomes when a client wants it changed, before anybody has a say in it.
 
+mod amounts;
+
 use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
@@ -8,6 +10,8 @@ use steersman_rules::strconv;
 
 use super::{Tracking, Writer, part};
 use crate::status::{MODIFIED, Result, Status};
+
+pub(super) use amounts::as_written_in;
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 pub(super) const PARTS: &[&str] =
@@ -127,7 +131,7 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Result<Value> {
         };
     }
     resource.schema.apply_defaults(&mut new)?;
-    resource.rules.prepare_update(old, &mut new);
+    resource.rules.prepare_update(&as_written_in(writer, old, &new), &mut new);
     resource.rules.fill_in(&mut new);
     if let Some(effects) = writer.effects() {
         effects.prepare(writer.seen(), Some(old), &mut new);
@@ -156,7 +160,7 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }
 
-/// Counts a change of anything but metadata and status.
+/// Counts a change of anything but metadata and status; another way to write the same is none.
 fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
     let counts = |field: &str| match field {
         "metadata" | "apiVersion" | "kind" => false,
@@ -164,7 +168,7 @@ fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
         _ => true,
     };
     let counted = writer.resource.has_generation
-        && (differ(old, new, counts)
+        && (differ(old, new, counts) && differ(&as_written_in(writer, old, new), new, counts)
             || writer.subresource != "status" && writer.resource.rules.is_new_generation(old, new));
     if counted {
         let generation = metadata::number(old, "generation").unwrap_or(0) + 1;

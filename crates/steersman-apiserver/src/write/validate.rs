@@ -39,19 +39,33 @@ pub(super) async fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()
     }
     errors.extend(resource.rules.validate_create(object));
     errors.extend(of_kind(writer, object, None));
+    if errors.is_empty() {
+        errors = unauthorized(writer, None, object).await?;
+    }
     refuse(resource, name, &errors)
 }
 
 /// Refuses a changed object with mistakes.
-pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+pub(super) async fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let resource = writer.resource;
     let mut errors = changed_metadata(writer, old, new);
-    let found = resource.rules.validate_update(old, new);
+    let mut found = resource.rules.validate_update(old, new);
+    if !found.is_empty() && !resource.is_custom() {
+        // What is stored may be from a time when less was filled in, which is no change of today's.
+        let mut filled = old.clone();
+        resource.rules.fill_in(&mut filled);
+        if filled != *old {
+            found = resource.rules.validate_update(&filled, new);
+        }
+    }
     if !found.is_empty() && resource.looks_twice() {
         errors.extend(resource.rules.validate_existing(new));
     }
     errors.extend(found);
     errors.extend(of_kind(writer, new, Some(old)));
+    if errors.is_empty() {
+        errors = unauthorized(writer, Some(old), new).await?;
+    }
     refuse(resource, metadata::text(old, "name"), &errors)
 }
 
@@ -85,6 +99,18 @@ pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> R
         writer.resource.rules.validate_status_update(old, new)
     });
     refuse(writer.resource, metadata::text(old, "name"), &errors)
+}
+
+/// What of an object without mistakes its writer may not say.
+async fn unauthorized(
+    writer: &Writer<'_>,
+    old: Option<&Value>,
+    new: &Value,
+) -> Result<Vec<FieldError>> {
+    match writer.effects() {
+        Some(effects) => effects.authorize(writer.seen(), old, new).await,
+        None => Ok(Vec::new()),
+    }
 }
 
 fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> {

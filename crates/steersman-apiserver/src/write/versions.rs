@@ -9,7 +9,7 @@ use steersman_rules::schema::Schema;
 use steersman_rules::versions;
 
 use super::Writer;
-use crate::conversion::Known;
+use crate::conversion::{self, Known};
 use crate::state::Server;
 
 /// The versions in which a resource is served.
@@ -31,7 +31,7 @@ impl Versions for Served<'_> {
         let table = self.server.registry.table();
         let resource = table.get(group, version, &self.resource.plural)?;
         let schema = resource.schema.clone();
-        if resource.is_converted_by_webhook() {
+        if conversion::asks(resource) {
             return Some((self.known.get(object, api_version)?, schema));
         }
         let mut object = object.clone();

@@ -38,9 +38,10 @@ async fn the_service_of_the_api_comes_back_with_its_endpoints() {
     assert_eq!(found["ports"][0]["port"], 6443);
 
     let before = api.get(service).await.ok();
-    for path in [service, endpoints, slice] {
+    for path in [service, slice] {
         api.delete(path).await.ok();
     }
+    api.get(endpoints).await.refused(404);
     seconds_pass(11).await;
     let after = api.get(service).await.ok();
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);

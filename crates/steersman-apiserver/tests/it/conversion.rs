@@ -1,4 +1,4 @@
-//! Custom resources whose versions a webhook converts.
+//! Custom resources whose versions differ: a webhook converts them, or nobody does.
 //!
 //! In v1 a Widget has `spec.size`, in v2 `spec.dimensions.width`: nothing but the webhook knows
 //! that they are the same.
@@ -123,7 +123,8 @@ async fn an_object_is_stored_in_one_version_and_read_in_both() {
     let Setup { api, asked } = setup().await;
     let created = api.post(V2, &wide("a", 3)).await.ok();
     assert_eq!(created["apiVersion"], "example.com/v2");
-    assert_eq!(created["spec"]["dimensions"], json!({"width": 3, "unit": "mm"}));
+    // The unit was filled in in what was sent, and the stored version does not know it.
+    assert_eq!(created["spec"]["dimensions"], json!({"width": 3}));
     let in_store = stored(&api, "a").await;
     assert_eq!(
         (&in_store["apiVersion"], &in_store["spec"]["size"]),
@@ -220,7 +221,8 @@ async fn updates_and_patches_in_one_version_are_seen_in_the_other() {
     let scale = api.merge(&format!("{path}/scale"), &json!({"spec": {"replicas": 9}})).await.ok();
     assert_eq!(scale["spec"]["replicas"], 9);
     assert_eq!(stored(&api, "a").await["spec"]["size"], 9);
-    let unchanged = api.merge(&path, &json!({"spec": {"dimensions": {"width": 9}}})).await.ok();
+    let old = format!("{WIDGETS}/a");
+    let unchanged = api.merge(&old, &json!({"spec": {"size": 9}})).await.ok();
     assert_eq!(version(&unchanged), version(&scale));
     api.delete(&path).await.ok();
     api.get(&path).await.refused(404);
@@ -332,6 +334,126 @@ async fn without_a_webhook_only_the_version_changes() {
         (&json!("example.com/v2"), &json!(2))
     );
     assert_eq!(stored(&api, "a").await["apiVersion"], "example.com/v1");
+}
+
+/// A definition without a webhook, of two versions whose specs have these fields; the first is
+/// stored.
+fn unlike(first: &Value, second: &Value) -> Value {
+    let version = |name: &str, fields: &Value| {
+        let spec = json!({"type": "object", "properties": fields});
+        json!({
+            "name": name, "served": true, "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+        })
+    };
+    let mut definition = definition();
+    definition["spec"]["versions"] = json!([version("v1", first), version("v2", second)]);
+    definition
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn defaulted(default: &str) -> Value {
+    json!({"type": "string", "default": default})
+}
+
+/// The widget `a` with a spec.
+fn specified(version: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": format!("example.com/{version}"), "kind": "Widget", "metadata": {"name": "a"},
+        "spec": spec,
+    })
+}
+
+/// What the spec of the widget `a` is to whoever gets it, lists it, and begins to watch it.
+async fn specs(api: &Api, folder: &str) -> [Value; 3] {
+    let got = api.get(&format!("{folder}/a")).await.ok();
+    let listed = api.get(folder).await.ok();
+    let told = api.watch(&format!("{folder}?watch=1")).await.next().await.unwrap();
+    [&got["spec"], &listed["items"][0]["spec"], &told["object"]["spec"]].map(Value::clone)
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_webhook_only_what_both_versions_know_gets_across() {
+    let api = Api::start().await;
+    let first = json!({"a": text(), "both": text()});
+    let second = json!({"b": text(), "both": text()});
+    api.post(DEFINITIONS, &unlike(&first, &second)).await.ok();
+    let mut events = api.watch(&format!("{V2}?watch=1")).await;
+    let both = json!({"both": "x"});
+    let sent = specified("v2", &json!({"b": "y", "both": "x"}));
+    assert_eq!(api.post(V2, &sent).await.ok()["spec"], both);
+    assert_eq!(stored(&api, "a").await["spec"], both);
+    for folder in [WIDGETS, V2] {
+        assert_eq!(specs(&api, folder).await, [(); 3].map(|()| both.clone()), "{folder}");
+    }
+    api.merge(&format!("{WIDGETS}/a"), &json!({"spec": {"a": "z"}})).await.ok();
+    assert_eq!(stored(&api, "a").await["spec"], json!({"a": "z", "both": "x"}));
+    assert_eq!(specs(&api, V2).await, [(); 3].map(|()| both.clone()));
+    for kind in ["ADDED", "MODIFIED"] {
+        let event = events.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["spec"]), (&json!(kind), &both));
+        assert_eq!(event["object"]["apiVersion"], "example.com/v2");
+    }
+    // Who writes what they read leaves out what they cannot see.
+    let path = format!("{V2}/a");
+    let read = api.get(&path).await.ok();
+    let written = api.put(&path, &read).await.ok();
+    assert_ne!(version(&written), version(&read));
+    assert_eq!(stored(&api, "a").await["spec"], both);
+    assert_eq!(version(&api.put(&path, &written).await.ok()), version(&written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_are_those_of_the_version_that_is_written_and_of_the_one_that_is_stored() {
+    let api = Api::start().await;
+    let first = json!({"a": defaulted("A"), "both": text()});
+    let second = json!({"a": text(), "both": defaulted("B"), "c": defaulted("C")});
+    api.post(DEFINITIONS, &unlike(&first, &second)).await.ok();
+    let created = api.post(V2, &specified("v2", &json!({}))).await.ok();
+    let spec = json!({"a": "A", "both": "B"});
+    assert_eq!(created["spec"], spec);
+    for folder in [WIDGETS, V2] {
+        assert_eq!(specs(&api, folder).await, [(); 3].map(|()| spec.clone()), "{folder}");
+    }
+    api.delete(&format!("{V2}/a")).await.ok();
+    api.post(WIDGETS, &specified("v1", &json!({}))).await.ok();
+    let spec = json!({"a": "A"});
+    assert_eq!(specs(&api, V2).await, [(); 3].map(|()| spec.clone()), "none of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_read_as_the_version_in_which_it_lies_has_it_now() {
+    let api = Api::start().await;
+    let fields = json!({"a": text(), "b": text()});
+    let second = json!({"a": text(), "b": text(), "c": text(), "d": defaulted("D")});
+    api.post(DEFINITIONS, &unlike(&fields, &second)).await.ok();
+    api.post(WIDGETS, &specified("v1", &json!({"a": "x", "b": "y"}))).await.ok();
+    let changed = unlike(&json!({"b": text(), "c": defaulted("C")}), &second);
+    let definition = format!("{DEFINITIONS}/widgets.example.com");
+    api.merge(&definition, &json!({"spec": changed["spec"]})).await.ok();
+    let spec = json!({"b": "y", "c": "C"});
+    for folder in [WIDGETS, V2] {
+        assert_eq!(specs(&api, folder).await, [(); 3].map(|()| spec.clone()), "{folder}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_makes_of_an_object_is_pruned_and_gets_no_defaults() {
+    let Setup { api, .. } = setup().await;
+    let handler = json_handler(|question| {
+        let mut answer = review(question);
+        let objects = answer["response"]["convertedObjects"].as_array_mut().unwrap();
+        objects.iter_mut().for_each(|object| object["spec"]["unknown"] = true.into());
+        answer
+    });
+    api.server.serve_webhooks("https://convert.test", handler);
+    let spec = json!({"dimensions": {"width": 3}, "color": "red"});
+    assert_eq!(api.post(V2, &wide("a", 3)).await.ok()["spec"], spec);
+    assert_eq!(stored(&api, "a").await["spec"], json!({"size": 3, "color": "red"}));
+    assert_eq!(specs(&api, V2).await, [(); 3].map(|()| spec.clone()));
 }
 
 #[tokio::test(start_paused = true)]

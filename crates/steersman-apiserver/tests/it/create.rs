@@ -66,6 +66,28 @@ async fn the_same_name_twice_already_exists() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_name_of_an_object_that_has_the_beginning_of_one_was_not_generated() {
+    let api = Api::start().await;
+    let mut object = config_map("web-abc", &json!({}));
+    object["metadata"]["generateName"] = "web-".into();
+    object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(CONFIG_MAPS, &object).await.ok();
+    let told = "configmaps \"web-abc\" already exists, the server was not able to generate a \
+                unique name for the object";
+    let answer = api.post(CONFIG_MAPS, &object).await;
+    assert_eq!(answer.headers[header::RETRY_AFTER], "1");
+    let status = answer.refused(409);
+    assert_eq!((&status["reason"], &status["message"]), (&json!("AlreadyExists"), &json!(told)));
+    let details = json!({"name": "web-abc", "kind": "configmaps", "retryAfterSeconds": 1});
+    assert_eq!(status["details"], details);
+
+    api.delete(&format!("{CONFIG_MAPS}/web-abc")).await.ok();
+    let status = api.post(CONFIG_MAPS, &object).await.refused(409);
+    assert_eq!(status["message"], format!("object is being deleted: {told}"));
+    assert_eq!(status["details"], details);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_that_is_missing_or_malformed_is_invalid() {
     let api = Api::start().await;
     let mut object = config_map("", &json!({}));

@@ -123,6 +123,42 @@ async fn a_scale_shows_the_selector_that_the_object_tells() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_without_a_number_must_be_given_one() {
+    let optional = changed(|version| {
+        let spec = "/schema/openAPIV3Schema/properties/spec";
+        drop(version.pointer_mut(spec).unwrap().as_object_mut().unwrap().remove("required"));
+    });
+    let api = serving(&optional).await;
+    let mut object = widget("a", 0);
+    object["spec"] = json!({});
+    api.post(WIDGETS, &object).await.ok();
+    let path = format!("{WIDGETS}/a");
+    let scale = format!("{path}/scale");
+    let named = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}});
+    let apply = "application/apply-patch+yaml";
+    for refused in [
+        api.merge(&scale, &json!({})).await,
+        api.merge(&scale, &json!({"metadata": {"labels": {"a": "b"}}})).await,
+        api.patch(&format!("{scale}?fieldManager=me"), apply, &named).await,
+    ] {
+        let status = refused.refused(400);
+        assert_eq!(status["message"], "the spec replicas field \".spec.size\" cannot be empty");
+        assert_eq!(status["reason"], "BadRequest");
+    }
+    assert!(api.get(&path).await.ok()["spec"].get("size").is_none());
+    api.merge(&scale, &json!({"spec": {"replicas": 3}})).await.ok();
+    assert_eq!(api.get(&path).await.ok()["spec"]["size"], 3);
+
+    object["metadata"]["name"] = "b".into();
+    api.post(WIDGETS, &object).await.ok();
+    let mut whole = named.clone();
+    whole["metadata"]["name"] = "b".into();
+    api.put(&format!("{WIDGETS}/b/scale"), &whole).await.ok();
+    let written = api.get(&format!("{WIDGETS}/b")).await.ok();
+    assert_eq!(written["spec"]["size"], 0, "whoever writes all of it means zero by nothing");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_default_is_seen_in_what_was_stored_before() {
     let api = serving(&changed(|_| {})).await;
     let created = api.post(WIDGETS, &widget("a", 1)).await.ok();

@@ -277,23 +277,41 @@ async fn options_that_contradict_each_other_are_refused() {
     let api = Api::start().await;
     api.config_map("a", &json!({})).await;
     let path = format!("{CONFIG_MAPS}/a");
-    let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
     for (options, expected) in [
         (
             json!({"propagationPolicy": "Sometime"}),
             "Unsupported value: \"Sometime\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ),
         (json!({"dryRun": ["Some"]}), "dryRun: Unsupported value"),
-        (
-            json!({option: true, "gracePeriodSeconds": 1}),
-            "cannot be set together with .gracePeriodSeconds",
-        ),
-        (json!({option: true, "preconditions": {}}), "cannot be set together with .preconditions"),
     ] {
         let status = api.delete_with(&path, &options).await.refused(422);
         assert!(status["message"].as_str().unwrap().contains(expected), "{status}");
     }
     api.get(&path).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_option_to_delete_what_cannot_be_read_is_passed_over() {
+    let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    let api = Api::start().await;
+    for (name, query, options) in [
+        ("a", "", json!({option: true, "gracePeriodSeconds": 1, "preconditions": {}})),
+        ("b", "", json!({option: true, "propagationPolicy": "Background"})),
+        ("c", "&orphanDependents=false&gracePeriodSeconds=1", json!(null)),
+    ] {
+        api.config_map(name, &json!({})).await;
+        let path = format!("{CONFIG_MAPS}/{name}");
+        let deleted = match options.is_null() {
+            true => api.delete(&format!("{path}?{option}=true{query}")).await,
+            false => api.delete_with(&path, &options).await,
+        };
+        deleted.ok();
+        api.get(&path).await.refused(404);
+    }
+    api.config_map("d", &json!({})).await;
+    let all = json!({option: true, "gracePeriodSeconds": 1});
+    api.delete_with(CONFIG_MAPS, &all).await.ok();
+    api.get(&format!("{CONFIG_MAPS}/d")).await.refused(404);
 }
 
 #[tokio::test(start_paused = true)]

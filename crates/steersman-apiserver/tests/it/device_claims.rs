@@ -1,4 +1,5 @@
-//! Who may have which devices: an administrator's access, and rights to parts of a claim's status.
+//! Claims for devices: who may have which, by an administrator's access and rights to parts of a
+//! claim's status, and what becomes of what claims and slices say.
 
 use serde_json::{Value, json};
 
@@ -155,4 +156,65 @@ async fn scheduler_and_controller_may_bind_and_take_back() {
         let taken = user.merge(&status, &json!({"status": {"allocation": null}})).await.ok();
         assert!(taken["status"]["devices"].is_null(), "{taken}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tolerations_of_devices_say_how_they_compare() {
+    let api = Api::start().await;
+    let claims = format!("{OF_DEFAULT}/resourceclaims");
+    let tolerations = json!([{"key": "broken"}]);
+    let mut tolerant = claim("c", false);
+    tolerant["spec"]["devices"]["requests"][1]["exactly"]["tolerations"] = tolerations.clone();
+    let created = api.post(&claims, &tolerant).await.ok();
+    let operator = "/spec/devices/requests/1/exactly/tolerations/0/operator";
+    assert_eq!(created.pointer(operator), Some(&json!("Equal")));
+    let mut given = allocation(false);
+    given["status"]["allocation"]["devices"]["results"][0]["tolerations"] = tolerations;
+    let written = api.merge(&format!("{claims}/c/status"), &given).await.ok();
+    let operator = "/status/allocation/devices/results/0/tolerations/0/operator";
+    assert_eq!(written.pointer(operator), Some(&json!("Equal")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_of_the_devices_of_a_claim_something_is_said() {
+    let api = Api::start().await;
+    let claims = format!("{OF_DEFAULT}/resourceclaims");
+    api.post(&claims, &claim("c", false)).await.ok();
+    let status = format!("{claims}/c/status");
+    let refused = api.merge(&status, &devices("fine")).await.refused(422);
+    assert_eq!(
+        refused["message"],
+        "ResourceClaim.resource.k8s.io \"c\" is invalid: status.devices[0]: Invalid value: \
+         {\"Driver\":\"gpu.example.com\",\"Pool\":\"p\",\"Device\":\"d\",\"ShareID\":\"\"}: must be \
+         an allocated device in the claim"
+    );
+    api.merge(&status, &allocation(false)).await.ok();
+    api.merge(&status, &devices("fine")).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_lack_what_is_off_and_who_shouts_is_told() {
+    const SLICES: &str = "/apis/resource.k8s.io/v1/resourceslices";
+    let api = Api::start().await;
+    let offer = |attribute: Value| json!([{"name": "d", "attributes": {"model": attribute}}]);
+    let slice = |name: &str, attribute: Value| {
+        let pool = json!({"name": "p", "generation": 1, "resourceSliceCount": 1});
+        json!({"metadata": {"name": name}, "spec": {
+            "driver": "GPU.example.com", "nodeName": "n", "pool": pool,
+            "devices": offer(attribute),
+        }})
+    };
+    let answer = api.post(SLICES, &slice("s", json!({"string": "x1", "strings": ["x1"]}))).await;
+    assert_eq!(answer.ok()["spec"]["devices"], offer(json!({"string": "x1"})));
+    let warning = answer.headers["warning"].to_str().unwrap();
+    assert!(warning.contains("spec.driver: driver names should be lowercase"), "{warning}");
+    let more = json!({"spec": {"devices": offer(json!({"string": "x2", "ints": [1]}))}});
+    let updated = api.merge(&format!("{SLICES}/s"), &more).await.ok();
+    assert_eq!(updated["spec"]["devices"], offer(json!({"string": "x2"})));
+    let refused = api.post(SLICES, &slice("t", json!({"strings": ["x1"]}))).await.refused(422);
+    assert_eq!(
+        refused["message"],
+        "ResourceSlice.resource.k8s.io \"t\" is invalid: spec.devices[0].attributes[model]: \
+         Invalid value: \"\": exactly one value must be specified"
+    );
 }

@@ -154,6 +154,38 @@ async fn what_is_made_at_the_start_is_what_a_create_would_store() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_changes_what_is_mandatory() {
+    let api = Api::start().await;
+    let fixed = |name: &str| format!("spec of '{name}' must equal the fixed value");
+    let schemas = [("catch-all", "matchingPrecedence", 5000), ("exempt", "matchingPrecedence", 2)];
+    for (name, field, number) in schemas {
+        let path = format!("{GROUP}/flowschemas/{name}");
+        let made = api.get(&path).await.ok();
+        assert_eq!(api.put(&path, &made).await.ok()["metadata"]["generation"], 1);
+        let refused = api.merge(&path, &json!({"spec": {field: number}})).await.refused(422);
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(&fixed(name)), "{message}");
+    }
+    let levels = format!("{GROUP}/prioritylevelconfigurations");
+    for name in ["catch-all", "exempt"] {
+        let path = format!("{levels}/{name}");
+        let made = api.get(&path).await.ok();
+        assert_eq!(api.put(&path, &made).await.ok()["metadata"]["generation"], 1);
+    }
+    let more = json!({"spec": {"limited": {"nominalConcurrencyShares": 50}}});
+    let refused = api.merge(&format!("{levels}/catch-all"), &more).await.refused(422);
+    assert!(refused["message"].as_str().unwrap().contains(&fixed("catch-all")));
+    // How much of the server is exempt may be changed.
+    let more = json!({"spec": {"exempt": {"nominalConcurrencyShares": 50}}});
+    api.merge(&format!("{levels}/exempt"), &more).await.ok();
+    let odd = json!({"metadata": {"annotations": {
+        "flowcontrol.k8s.io/preserve-zero-concurrency-shares": "",
+    }}});
+    let refused = api.merge(&format!("{levels}/system"), &odd).await.refused(422);
+    assert!(refused["message"].as_str().unwrap().contains("annotation 'flowcontrol.k8s.io"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_tells_by_which_schema_and_level_it_was_served() {
     let (api, _) = gated(600).await;
     let told = |answer: &Answer| {

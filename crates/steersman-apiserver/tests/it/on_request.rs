@@ -125,6 +125,11 @@ async fn a_rule_says_since_when_it_has_its_effect() {
     let columns = table["columnDefinitions"].as_array().unwrap().iter();
     let columns: Vec<&str> = columns.map(|column| column["name"].as_str().unwrap()).collect();
     assert_eq!(columns, ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]);
+    let gone = api.delete(&path).await.ok();
+    assert_eq!(
+        (&gone["kind"], &gone["metadata"]["uid"]),
+        (&json!("DeviceTaintRule"), &made["metadata"]["uid"])
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,6 +51,45 @@ async fn ephemeral_containers_are_added_to_a_pod_and_stay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn odd_addresses_in_a_status_are_told() {
+    let api = Api::start().await;
+    let services = "/api/v1/namespaces/default/services";
+    let balanced = json!({
+        "metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+    });
+    let ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let ingress = json!({"metadata": {"name": "i"}, "spec": {"defaultBackend": backend}});
+    api.post(services, &balanced).await.ok();
+    api.post(ingresses, &ingress).await.ok();
+    api.post(PODS, &pod("p")).await.ok();
+    let status = |path: &str, ip: &str| match path.starts_with(PODS) {
+        true => json!({"status": {"podIP": ip, "podIPs": [{"ip": ip}]}}),
+        false => json!({"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}),
+    };
+    for (path, place) in [
+        (format!("{services}/s"), "loadBalancer.ingress[0]"),
+        (format!("{ingresses}/i"), "loadBalancer.ingress[0]"),
+        (format!("{PODS}/p"), "podIPs[0].ip"),
+    ] {
+        let path = format!("{path}/status");
+        let answer = api.merge(&path, &status(&path, "2001:db8::1")).await;
+        answer.ok();
+        assert_eq!(answer.headers.get("warning"), None, "{path}");
+        let answer = api.merge(&path, &status(&path, "2001:DB8::1")).await;
+        answer.ok();
+        let told = answer.headers["warning"].to_str().unwrap();
+        assert_eq!(
+            told,
+            format!(
+                "299 - \"status.{place}: IPv6 address \\\"2001:DB8::1\\\" should be in RFC 5952 \
+                 canonical format (\\\"2001:db8::1\\\")\""
+            )
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_ephemeral_container_is_no_part_of_the_workload() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await.ok();
@@ -187,6 +226,30 @@ async fn a_resize_changes_no_policy_and_takes_no_resources_from_a_pod_as_a_whole
         let message = refused(change).await;
         assert!(message.contains(why), "{why}: {message}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_has_claims_is_not_resized_and_another_may_get_some() {
+    let api = Api::start().await;
+    let claims = json!([{"name": "c"}]);
+    let mut wanted = sized("100m");
+    wanted["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": "gpu"}]);
+    let without = api.post(PODS, &wanted).await.ok();
+    wanted["metadata"]["name"] = "q".into();
+    wanted["spec"]["containers"][0]["resources"]["claims"] = claims.clone();
+    let with = api.post(PODS, &wanted).await.ok();
+    for cpu in ["100m", "200m"] {
+        let mut resized = with.clone();
+        resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu.into();
+        let status = api.put(&format!("{PODS}/q/resize"), &resized).await.refused(422);
+        let why =
+            "Pod \"q\" is invalid: spec: Forbidden: only cpu and memory resources are mutable";
+        assert_eq!(message(&status), why);
+    }
+    let mut resized = without.clone();
+    resized["spec"]["containers"][0]["resources"]["claims"] = claims.clone();
+    let resized = api.put(&format!("{PODS}/p/resize"), &resized).await.ok();
+    assert_eq!(resized["spec"]["containers"][0]["resources"]["claims"], claims);
 }
 
 #[tokio::test(start_paused = true)]

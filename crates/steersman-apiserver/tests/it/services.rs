@@ -51,6 +51,27 @@ async fn a_service_gets_an_address_and_the_address_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_that_is_gone_has_taken_its_endpoints_along() {
+    const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
+    let api = Api::start().await;
+    let mut held = service("web", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(SERVICES, &held).await.ok();
+    for name in ["web", "other"] {
+        api.post(ENDPOINTS, &json!({"metadata": {"name": name}})).await.ok();
+    }
+    let (web, endpoints) = (format!("{SERVICES}/web"), format!("{ENDPOINTS}/web"));
+    api.delete(&format!("{web}?dryRun=All")).await.ok();
+    api.delete(&web).await.ok();
+    api.get(&endpoints).await.ok();
+    api.merge(&web, &json!({"metadata": {"finalizers": null}})).await.ok();
+    api.get(&endpoints).await.refused(404);
+    api.get(&format!("{ENDPOINTS}/other")).await.ok();
+    create(&api, "bare", json!({})).await;
+    api.delete(&format!("{SERVICES}/bare")).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_address_that_is_named_is_had_by_one_service() {
     let api = Api::start().await;
     create(&api, "a", json!({"clusterIP": "10.96.0.10"})).await;

@@ -194,8 +194,6 @@ async fn a_binding_brings_labels_and_takes_the_nomination_away() {
     api.merge(&format!("{PODS}/p/status"), &nominated).await.ok();
     let other = json!({"metadata": {"name": "q"}, "target": {"name": "n1"}});
     api.post(&format!("{PODS}/p/binding"), &other).await.refused(400);
-    let odd = json!({"metadata": {"name": "p"}, "target": {"name": "n 1"}});
-    api.post(&format!("{PODS}/p/binding"), &odd).await.refused(500);
     let labels = json!({"topology.kubernetes.io/zone": "a"});
     let binding = json!({"metadata": {"name": "p", "labels": labels}, "target": {"name": "n1"}});
     api.post(&format!("{PODS}/p/binding?dryRun=All"), &binding).await.ok();
@@ -204,6 +202,33 @@ async fn a_binding_brings_labels_and_takes_the_nomination_away() {
     let bound = api.get(&format!("{PODS}/p")).await.ok();
     assert_eq!(bound["metadata"]["labels"], labels);
     assert!(bound["status"].get("nominatedNodeName").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_binding_only_the_kind_of_its_target_is_checked_and_that_it_has_a_name() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let path = format!("{PODS}/p/binding");
+    for (target, why) in [
+        (json!({"name": ""}), "target.name: Required value"),
+        (
+            json!({"kind": "Pod"}),
+            "[target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \
+             \"<empty>\", target.name: Required value]",
+        ),
+    ] {
+        let binding = json!({"metadata": {"name": "p"}, "target": target});
+        let status = api.post(&path, &binding).await.refused(500);
+        assert_eq!(status["message"], why);
+    }
+    let labels = json!({"a": "-"});
+    let odd = json!({"metadata": {"name": "p", "labels": labels}, "target": {"name": "N 1"}});
+    api.post(&path, &odd).await.ok();
+    let bound = api.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(
+        (&bound["spec"]["nodeName"], &bound["metadata"]["labels"]),
+        (&json!("N 1"), &labels)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,8 +253,13 @@ async fn what_leads_to_a_node_is_discovered_and_answered_as_far_as_it_goes() {
         let status = api.get(&format!("{PODS}/absent/{part}")).await.refused(404);
         assert_eq!(status["message"], "pods \"absent\" not found");
     }
+    let status = api.get(&format!("{PODS}/absent/log?tailLines=-1")).await.refused(422);
+    let why = "PodLogOptions \"absent\" is invalid: tailLines: Invalid value: -1: must be greater \
+               than or equal to 0";
+    assert_eq!(status["message"], why);
+    assert_eq!(status["details"]["kind"], "PodLogOptions");
     api.post(PODS, &pod("p")).await.ok();
-    assert_eq!(api.get(&format!("{PODS}/p/log")).await.code, 204);
+    assert_eq!(api.get(&format!("{PODS}/p/log?tailLines=1")).await.code, 204);
     for part in ["exec", "attach", "portforward"] {
         let status = api.post(&format!("{PODS}/p/{part}"), &json!({})).await.refused(400);
         assert_eq!(status["message"], "pod p does not have a host assigned");

@@ -39,8 +39,6 @@ async fn bindings_evictions_and_delete_options_are_typed() {
         let binding = json!({"metadata": {"name": "p", part: {"a": 1}}, "target": {"name": "n"}});
         api.post(&path, &binding).await.refused(400);
     }
-    let label = json!({"metadata": {"name": "p", "labels": {"a": "-"}}, "target": {"name": "n"}});
-    api.post(&path, &label).await.refused(500);
     let grace = json!({"gracePeriodSeconds": "abc"});
     api.delete_with(&format!("{PODS}/p"), &grace).await.refused(400);
     let path = format!("{PODS}/p/eviction");
@@ -110,6 +108,20 @@ async fn only_an_apply_is_forced_and_managers_have_decent_names() {
         let change = json!({"data": {"k": "v"}});
         api.merge(&format!("{path}?fieldManager={manager}"), &change).await.refused(422);
     }
+    // Every character that cannot be seen is told: here a soft hyphen, a bell and an odd space.
+    let odd = format!("{path}?fieldManager=a%C2%ADb%07%C3%A9%C2%A0");
+    let status = api.merge(&odd, &json!({})).await.refused(422);
+    let causes = status["details"]["causes"].as_array().unwrap();
+    let told: Vec<_> = causes.iter().map(|cause| cause["message"].as_str().unwrap()).collect();
+    assert_eq!(told.len(), 3, "{status}");
+    for (message, end) in told.iter().zip([
+        "invalid character U+00AD (at position 1)",
+        "invalid character U+0007 (at position 4)",
+        "invalid character U+00A0 (at position 7)",
+    ]) {
+        assert!(message.ends_with(end), "{message}");
+    }
+    api.merge(&format!("{path}?fieldManager=%C3%A9t%C3%A9%20%22"), &json!({})).await.ok();
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,6 +130,64 @@ async fn generation_counts_changes_of_the_desired_state_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_way_to_write_an_amount_is_no_change_of_it() {
+    let api = Api::start().await;
+    let container = json!({
+        "name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi"}},
+    });
+    let pod = json!({"restartPolicy": "Never", "containers": [container]});
+    let claim = json!({
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    });
+    let deployment = json!({
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+    });
+    let mut set = deployment.clone();
+    set["serviceName"] = "web".into();
+    set["volumeClaimTemplates"] = json!([{"metadata": {"name": "d"}, "spec": claim}]);
+    let in_template = "/spec/template/spec/containers/0/resources/requests/memory";
+    let in_claim = "/spec/volumeClaimTemplates/0/spec/resources/requests/storage";
+    for (path, spec, pointer, may_change) in [
+        ("apis/apps/v1/namespaces/default/deployments", deployment, in_template, true),
+        ("apis/apps/v1/namespaces/default/statefulsets", set, in_claim, false),
+        (
+            "apis/batch/v1/namespaces/default/jobs",
+            json!({"template": {"spec": pod}}),
+            in_template,
+            false,
+        ),
+        (
+            "api/v1/namespaces/default/pods",
+            pod.clone(),
+            "/spec/containers/0/resources/requests/memory",
+            false,
+        ),
+        (
+            "api/v1/namespaces/default/persistentvolumeclaims",
+            claim.clone(),
+            "/spec/resources/requests/storage",
+            false,
+        ),
+    ] {
+        let object = json!({"metadata": {"name": "web"}, "spec": spec});
+        let created = api.post(&format!("/{path}"), &object).await.ok();
+        let path = format!("/{path}/web");
+        let same = with(created.clone(), pointer, json!("1073741824"));
+        let updated = api.put(&path, &same).await.ok();
+        assert_eq!(*updated.pointer(pointer).unwrap(), "1073741824", "{path}");
+        assert_eq!(updated["metadata"]["generation"], created["metadata"]["generation"], "{path}");
+        assert!(version(&updated) > version(&created), "{path}");
+        let answer = api.put(&path, &with(updated, pointer, json!("2Gi"))).await;
+        if may_change {
+            assert_eq!(answer.ok()["metadata"]["generation"], 2, "{path}");
+        } else {
+            answer.refused(422);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn status_is_written_through_its_own_path_only() {
     let api = Api::start().await;
     let path = format!("{DEPLOYMENTS}/web");

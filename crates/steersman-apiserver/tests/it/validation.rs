@@ -1,5 +1,6 @@
 //! Mistakes and oddities of pods and workloads, as a client meets them.
 
+use http::header;
 use serde_json::{Value, json};
 
 use crate::api::{Api, deployment, pod};
@@ -67,7 +68,11 @@ async fn what_is_hardly_meant_is_warned_about() {
     let scale = json!({"spec": {"replicas": 2}});
     let answer = api.merge(&format!("{DEPLOYMENTS}/web"), &scale).await;
     answer.ok();
-    assert!(answer.headers.get("warning").is_none(), "the template stays as it was");
+    assert!(answer.headers.contains_key("warning"), "it is another generation");
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let answer = api.merge(&format!("{DEPLOYMENTS}/web"), &label).await;
+    answer.ok();
+    assert!(answer.headers.get("warning").is_none(), "nothing is wanted anew");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,4 +148,52 @@ async fn who_replaces_a_pod_need_not_repeat_the_tolerations_of_every_pod() {
         "Pod \"p\" is invalid: spec.tolerations: Forbidden: existing toleration can not be \
          modified except its tolerationSeconds"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_warned_of_with_every_new_generation() {
+    let api = Api::start().await;
+    let mut negative = deployment("web", 1);
+    negative["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(-1);
+    api.post(DEPLOYMENTS, &negative).await.ok();
+    let path = format!("{DEPLOYMENTS}/web");
+    let scaled = api.merge(&path, &json!({"spec": {"replicas": 2}})).await;
+    scaled.ok();
+    let warning = scaled.headers[header::WARNING].to_str().unwrap();
+    assert!(warning.contains("terminationGracePeriodSeconds: must be >= 0"), "{warning}");
+    let labelled = api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    labelled.ok();
+    assert!(!labelled.headers.contains_key(header::WARNING));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_pod_asks_for_as_a_whole_is_filled_in_and_stays() {
+    let api = Api::start().await;
+    let mut whole = pod("p");
+    whole["spec"]["nodeName"] = json!("n1");
+    whole["spec"]["resources"] = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
+    let created = api.post(PODS, &whole).await.ok();
+    let all = json!({"cpu": "1", "memory": "1Gi"});
+    assert_eq!(created["spec"]["resources"], json!({"limits": all, "requests": all}));
+    assert_eq!(created["status"]["qosClass"], "Guaranteed");
+    let path = format!("{PODS}/p");
+    api.merge(&path, &json!({"spec": {"resources": {"requests": null}}})).await.ok();
+    api.merge(&path, &json!({"spec": {"resources": null}})).await.refused(422);
+    let selected = api.get(&format!("{PODS}?fieldSelector=spec.host%3Dn1")).await.ok();
+    assert_eq!(selected["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_range_of_a_node_for_pods_stays() {
+    const NODES: &str = "/api/v1/nodes";
+    let api = Api::start().await;
+    let node = json!({"metadata": {"name": "n1"}, "spec": {"podCIDR": "10.0.0.0/24"}});
+    let created = api.post(NODES, &node).await.ok();
+    assert_eq!(created["spec"]["podCIDRs"], json!(["10.0.0.0/24"]));
+    let other = json!({"spec": {"podCIDR": "10.9.0.0/24"}});
+    let status = api.merge(&format!("{NODES}/n1"), &other).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    let why =
+        "spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid";
+    assert!(message.contains(why), "{message}");
 }

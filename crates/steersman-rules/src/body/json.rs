@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         let node = self.node;
-        let raw = self.typed && matches!(node.shape, Shape::Raw | Shape::Any);
+        let raw = self.typed && matches!(node.shape, Shape::Raw | Shape::Any | Shape::Part(_));
         self.mute |= raw;
         let closed = node.is_closed();
         let begun = self.found.len();

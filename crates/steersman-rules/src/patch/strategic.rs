@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::{PatchError, printed, printed_type};
-use crate::schema::{Merge, Node};
+use crate::schema::{ANY, Merge, Node, Shape};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -39,6 +39,8 @@ fn merge_maps(
     mut object: Map<String, Value>,
     mut patch: Map<String, Value>,
 ) -> Result<Map<String, Value>, PatchError> {
+    // Of what Go reads with a decoder of its own no rules are known.
+    let node = if matches!(node.shape, Shape::Part(_)) { &ANY } else { node };
     match patch.get(PATCH).map(Value::as_str) {
         None => {}
         Some(Some("replace")) => {

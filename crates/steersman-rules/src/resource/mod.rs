@@ -62,8 +62,8 @@ pub struct Resource {
     pub deprecation: Option<Text>,
     /// The `apiVersion` in which objects of a custom resource are stored.
     pub stored_as: Option<Text>,
-    /// Who converts a custom resource between its versions, if it takes more than to change
-    /// `apiVersion`.
+    /// What converts a custom resource between its versions, if these differ or a webhook does it, so
+    /// that it takes more than to change `apiVersion`.
     pub converter: Option<ConverterHandle>,
     /// What the server itself does when an object is written, if anything.
     pub effect: Option<Effect>,
@@ -299,11 +299,6 @@ impl Resource {
         // Events of either group are those of the core group to whoever checks them.
         let group = if self.group == "events.k8s.io" { "" } else { &self.group };
         Named { group, resource: &self.kind, name }
-    }
-
-    /// Whether a webhook converts it between its versions.
-    pub fn is_converted_by_webhook(&self) -> bool {
-        self.converter.is_some()
     }
 
     /// Whether a definition serves it.

@@ -16,6 +16,7 @@ pub(crate) mod label_selector;
 pub(crate) mod node_label;
 pub(crate) mod resource_name;
 pub(crate) mod rollout;
+pub(crate) mod status_addresses;
 pub(crate) mod webhook_client;
 
 pub use resource_name::is_extended;
@@ -59,6 +60,8 @@ pub struct Rules {
     /// What is valid but hardly meant, for the client to read; the second is what it changes, if
     /// anything.
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// The same of an object whose status is written.
+    pub(crate) warn_status: fn(&Value) -> Vec<String>,
     /// The annotations that only the whole object has: to Kubernetes they are fields of the kind,
     /// which metadata on its own lacks.
     pub(crate) annotated_fields: &'static [&'static str],
@@ -91,6 +94,7 @@ impl Rules {
         check_status: |_, _, _| {},
         prepare_status: |_, _| {},
         warn: |_, _| Vec::new(),
+        warn_status: |_| Vec::new(),
         annotated_fields: &[],
         resets: |subresource| if subresource.is_empty() { &[&["status"]] } else { &[] },
         is_new_generation: |_, _| false,
@@ -176,6 +180,11 @@ impl Rules {
     /// anything.
     pub fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
         (self.warn)(object, old)
+    }
+
+    /// What is valid but hardly meant in the status of an object, for its writer to read.
+    pub fn status_warnings(&self, object: &Value) -> Vec<String> {
+        (self.warn_status)(object)
     }
 
     /// The annotations that only the whole object has: to Kubernetes they are fields of the kind,

@@ -64,10 +64,11 @@ impl Counts {
             let available = status.at("availableReplicas");
             errors.push(available.invalid_value(count("availableReplicas"), self.available));
         }
-        let before = old["status"]["collisionCount"].as_i64().unwrap_or(0);
-        if count("collisionCount") < before {
-            let field = status.at("collisionCount");
-            errors.push(field.invalid_value(count("collisionCount"), "cannot be decremented"));
+        // To take the count away is less than any.
+        let collisions = status.at("collisionCount");
+        let before = old["status"]["collisionCount"].as_i64();
+        if before.is_some_and(|before| collisions.number().is_none_or(|now| now < before)) {
+            errors.push(collisions.invalid_value(count("collisionCount"), "cannot be decremented"));
         }
     }
 }

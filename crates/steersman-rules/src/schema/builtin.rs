@@ -192,6 +192,10 @@ impl Table {
         if let Some(value) = ty.strip_prefix('{').and_then(|ty| ty.strip_suffix('}')) {
             return Node::new(Shape::Map(Box::new(self.node(value))));
         }
+        let part = ty.strip_prefix('<').and_then(|ty| ty.strip_suffix('>'));
+        if let Some(index) = part.and_then(|ty| self.names.get(ty)) {
+            return Node::new(Shape::Part(*index));
+        }
         Node::new(match ty {
             "any" => Shape::Any,
             "raw" => Shape::Raw,

@@ -6,7 +6,7 @@
 use base64::DecodeError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::builtin;
 use super::node::{Node, Object, Scalar, Shape};
@@ -26,6 +26,8 @@ pub(super) struct Place<'a> {
     field: &'a str,
     /// How many lists and maps lie between the field and the value.
     depth: usize,
+    /// Where Go says that it is, in what is read with a decoder of its own: at the part.
+    part: Option<&'a Place<'a>>,
 }
 
 /// Adds the mistakes in a value and below it.
@@ -44,7 +46,12 @@ pub(super) fn check(
             errors.extend(bytes.iter().filter_map(|byte| byte_error(byte, place)));
         }
         (Shape::Scalar(scalar), _) => errors.extend(scalar_error(*scalar, value, place)),
-        (Shape::Any | Shape::Raw, _) => errors.extend(schema_part_error(value, place, place)),
+        (Shape::Any | Shape::Raw, _) => {}
+        (Shape::Part(_), Value::Object(map)) => {
+            let inside = place.map(|place| Place { part: place.part.or(Some(place)), ..*place });
+            check_fields(node, map, inside.as_ref(), errors);
+        }
+        (Shape::Part(_), _) => errors.extend(schema_part_error(value, place, place)),
         (Shape::Map(inner), Value::Object(map)) => {
             let place = place.map(Place::deeper);
             map.values().for_each(|value| check(inner, value, place.as_ref(), errors));
@@ -54,26 +61,38 @@ pub(super) fn check(
             items.iter().for_each(|item| check(&list.item, item, place.as_ref(), errors));
         }
         (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
-            for (key, value) in map {
-                let place = Place::field(place, node, key);
-                check(node.child(key), value, Some(&place), errors);
-            }
+            check_fields(node, map, place, errors);
         }
         _ => errors.push(mismatch(value, place, &go_type(node, place))),
+    }
+}
+
+fn check_fields(
+    node: &Node,
+    map: &Map<String, Value>,
+    place: Option<&Place<'_>>,
+    errors: &mut Vec<String>,
+) {
+    for (key, value) in map {
+        check(node.child(key), value, Some(&Place::field(place, node, key)), errors);
     }
 }
 
 impl<'a> Place<'a> {
     /// The field of a struct.
     pub(super) fn field(above: Option<&'a Place<'a>>, node: &'a Node, field: &'a str) -> Self {
-        let owner = if let Shape::Named(index) = node.shape { Some(index) } else { None };
+        let owner = match node.shape {
+            Shape::Named(index) | Shape::Part(index) => Some(index),
+            _ => None,
+        };
         let holder = node.object().map_or("", Object::short_name);
-        Self { above, owner, holder, field, depth: 0 }
+        Self { above, owner, holder, field, depth: 0, part: above.and_then(|above| above.part) }
     }
 
     /// The metadata of a custom resource.
     pub(super) fn metadata() -> Self {
-        Self { above: None, owner: None, holder: "ObjectMeta", field: "metadata", depth: 0 }
+        let field = "metadata";
+        Self { above: None, owner: None, holder: "ObjectMeta", field, depth: 0, part: None }
     }
 
     /// What is in the list or map that is here.
@@ -194,8 +213,8 @@ fn mismatch(value: &Value, place: Option<&Place<'_>>, expected: &str) -> String 
     let Some(place) = place else {
         return format!("json: cannot unmarshal {found} into Go value of type {expected}");
     };
-    let holder = place.holder;
-    let path = place.path();
+    let told = place.part.unwrap_or(place);
+    let (holder, path) = (told.holder, told.path());
     format!(
         "json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {expected}"
     )
@@ -206,7 +225,7 @@ fn go_type(node: &Node, place: Option<&Place<'_>>) -> String {
         return name.to_owned();
     }
     match &node.shape {
-        Shape::Any | Shape::Raw => "interface {}".to_owned(),
+        Shape::Any | Shape::Raw | Shape::Part(_) => "interface {}".to_owned(),
         Shape::Scalar(scalar) => scalar_type(*scalar).to_owned(),
         Shape::Named(_) | Shape::Object(_) => {
             node.object().map_or_else(String::new, |object| object.name.to_string())

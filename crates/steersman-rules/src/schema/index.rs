@@ -137,7 +137,8 @@ mod tests {
                 let mask = index.places.len() - 1;
                 let at = index.places.iter().position(|it| usize::from(*it) == place).unwrap();
                 let steps = (at.wrapping_sub(begin) & mask) + 1;
-                assert!(steps <= 6, "{} is found after {steps} steps", field.name);
+                // Most for a field of JSONSchemaProps, many of which begin with `x-kubernetes-`.
+                assert!(steps <= 7, "{} is found after {steps} steps", field.name);
                 found += 1;
                 compared += steps;
             }

@@ -36,6 +36,9 @@ pub enum Shape {
     Any,
     /// Anything, replaced as a whole.
     Raw,
+    /// What Go reads with a decoder of its own: this built-in type where it is an object, and otherwise
+    /// whatever it is.
+    Part(usize),
     /// A single value.
     Scalar(Scalar),
     /// A built-in type, by its place in the table.
@@ -268,7 +271,7 @@ impl Node {
     pub fn object(&self) -> Option<&Object> {
         match &self.shape {
             Shape::Object(object) => Some(object),
-            Shape::Named(index) => Some(builtin::object(*index)),
+            Shape::Named(index) | Shape::Part(index) => Some(builtin::object(*index)),
             _ => None,
         }
     }
@@ -313,7 +316,7 @@ impl Node {
     /// Whether fields that the schema does not declare are mistakes.
     pub fn is_closed(&self) -> bool {
         match &self.shape {
-            Shape::Named(_) => true,
+            Shape::Named(_) | Shape::Part(_) => true,
             Shape::Object(object) => !object.open,
             _ => false,
         }

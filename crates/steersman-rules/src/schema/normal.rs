@@ -29,7 +29,7 @@ pub(super) fn normalise(node: &Node, value: &mut Value) {
                 normalise_element(&list.item, item);
             }
         }
-        (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
+        (Shape::Object(_) | Shape::Named(_) | Shape::Part(_), Value::Object(map)) => {
             for (key, value) in map {
                 normalise(node.child(key), value);
             }
@@ -95,6 +95,9 @@ fn zero(node: &Node) -> Value {
         ) => json!(0),
         Shape::Map(_) | Shape::Object(_) | Shape::Named(_) => json!({}),
         Shape::List(_) => json!([]),
-        Shape::Any | Shape::Raw | Shape::Scalar(Scalar::Time | Scalar::MicroTime) => Value::Null,
+        Shape::Any
+        | Shape::Raw
+        | Shape::Part(_)
+        | Shape::Scalar(Scalar::Time | Scalar::MicroTime) => Value::Null,
     }
 }

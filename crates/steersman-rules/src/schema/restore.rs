@@ -16,7 +16,13 @@ pub(super) fn mistake(node: &Node, value: &Value, place: Option<&Place<'_>>) -> 
         return None;
     }
     match (&node.shape, value) {
-        (Shape::Any | Shape::Raw, _) => decode::schema_part_error(value, place, None),
+        (Shape::Any | Shape::Raw, _) => None,
+        (Shape::Part(_), Value::Object(_)) => {
+            let mut errors = Vec::new();
+            decode::check(node, value, None, &mut errors);
+            errors.into_iter().next()
+        }
+        (Shape::Part(_), _) => decode::schema_part_error(value, place, None),
         (Shape::Scalar(Scalar::Bytes), Value::Array(bytes)) => bytes.iter().find_map(byte_mistake),
         (Shape::Scalar(scalar), _) => scalar_mistake(*scalar, value, place),
         (Shape::Map(inner), Value::Object(map)) => {

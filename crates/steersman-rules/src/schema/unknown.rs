@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::Node;
+use super::node::{Node, Shape};
 use super::way::Way;
 
 /// How many findings of one body are kept; more help nobody.
@@ -30,7 +30,8 @@ pub(super) fn prune(node: &Node, value: &mut Value) {
 /// Adds the paths of unknown fields, such as `spec.template.spec.containers[0].foo`, until there are
 /// as many as anybody is told.
 pub(super) fn find(node: &Node, value: &Value, way: &Way<'_>, found: &mut Vec<String>) {
-    if node.knows_nothing() {
+    // What a decoder of its own does not know, it drops without a word.
+    if node.knows_nothing() || matches!(node.shape, Shape::Part(_)) {
         return;
     }
     match value {

@@ -18,7 +18,7 @@ pub(crate) fn settle(node: &Node, value: &mut Value) {
         (Shape::List(list), Value::Array(items)) => {
             items.iter_mut().for_each(|item| settle(&list.item, item));
         }
-        (Shape::Named(_), Value::Object(map)) => {
+        (Shape::Named(_) | Shape::Part(_), Value::Object(map)) => {
             node.object().into_iter().for_each(|object| settle_fields(object, map));
         }
         _ => {}

@@ -117,7 +117,7 @@ fn keys_of(node: &Node) -> Option<&[Text]> {
 /// The type that the schema wants, if the value is of another.
 fn type_mismatch(shape: &Shape, value: &Value) -> Option<&'static str> {
     let (fits, expected) = match shape {
-        Shape::Any | Shape::Raw => return None,
+        Shape::Any | Shape::Raw | Shape::Part(_) => return None,
         Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => (value.is_object(), "object"),
         Shape::List(_) => (value.is_array(), "array"),
         Shape::Scalar(Scalar::Bool) => (value.is_boolean(), "boolean"),

@@ -24,7 +24,10 @@ impl FieldSelector {
     /// Reads a selector over the fields that the resource lets be selected.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, InvalidSelector> {
         let requirements = requirements(text).map(|requirement| {
-            let requirement = requirement?;
+            let mut requirement = requirement?;
+            if requirement.field == HOST && resource.is("", "pods") {
+                NODE_NAME.clone_into(&mut requirement.field);
+            }
             match is_selectable(&requirement.field, resource) {
                 true => Ok(requirement),
                 false => Err(InvalidSelector(unknown_field(&requirement.field, resource))),
@@ -92,6 +95,10 @@ impl FieldSelector {
 
 const NAME: &str = "metadata.name";
 const NAMESPACE: &str = "metadata.namespace";
+
+/// What clients of old call the node of a pod, and what it is called.
+const HOST: &str = "spec.host";
+const NODE_NAME: &str = "spec.nodeName";
 
 /// Fields of old whose name is not the path they read.
 const READ_ELSEWHERE: &[&str] = &["source", "status.successful", "status.podIPs"];
@@ -215,6 +222,8 @@ mod tests {
         ] {
             assert_eq!(FieldSelector::parse(text, pods).unwrap_err().0, message);
         }
+        let of_old = FieldSelector::parse("spec.host=n1", pods).unwrap();
+        assert!(of_old.requires("spec.nodeName", "n1"));
         for nothing in ["", "=", "==", "!=", ",=,"] {
             assert!(FieldSelector::parse(nothing, pods).unwrap().0.is_empty(), "{nothing}");
         }

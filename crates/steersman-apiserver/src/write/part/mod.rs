@@ -79,6 +79,14 @@ pub(super) async fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Resu
     Err(Status::invalid(writer.resource.named_kind(name), &errors))
 }
 
+/// Tells the client what is valid in the status that it writes, but hardly meant.
+pub(super) fn warn(writer: &Writer<'_>, new: &Value) {
+    if let Some(call) = writer.call.filter(|_| writer.subresource == "status") {
+        let warnings = writer.resource.rules.status_warnings(new);
+        warnings.into_iter().for_each(|warning| call.warn(warning));
+    }
+}
+
 /// The old object with one part of the new, but for the metadata.
 fn with(old: &Value, new: Value, part: &str) -> Value {
     let Value::Object(new) = new else { return old.clone() };

@@ -12,6 +12,9 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 /// What may be resized in place.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
+/// How Kubernetes writes the path of a mistake that is in no field.
+const NOWHERE: &str = "[]";
+
 /// The old pod with the resources of the new one's containers. Containers that do not match
 /// stay as the client sent them, for [`mistakes`] to name.
 pub(super) fn taken(old: &Value, new: &Value) -> Value {
@@ -50,10 +53,10 @@ pub(super) fn taken(old: &Value, new: &Value) -> Value {
 pub(super) fn mistakes(rules: &Rules, old: &Value, new: &Value) -> Vec<FieldError> {
     let forbid = |field: &str, why: &str| vec![FieldError::forbidden(field, why)];
     if old["metadata"]["annotations"].get(MIRROR).is_some() {
-        return forbid("", "static pods cannot be resized");
+        return forbid(NOWHERE, "static pods cannot be resized");
     }
     if old["spec"]["os"]["name"] == "windows" {
-        return forbid("", "windows pods cannot be resized");
+        return forbid(NOWHERE, "windows pods cannot be resized");
     }
     let disordered = disorder(old, new);
     if !disordered.is_empty() {
@@ -126,7 +129,10 @@ fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldEr
             errors.push(FieldError::forbidden(format!("{path}.resources.{part}"), &why));
         }
     }
-    if fixed(before) != fixed(after) || old["resizePolicy"] != new["resizePolicy"] {
+    // Kubernetes leaves the claims out of the new container when it compares: one that has had any
+    // is taken for changed, and nobody minds one that gets some.
+    let claims = !items(&before["claims"]).is_empty();
+    if claims || fixed(before) != fixed(after) || old["resizePolicy"] != new["resizePolicy"] {
         errors.push(match list {
             "containers" => {
                 FieldError::forbidden("spec", "only cpu and memory resources are mutable")
@@ -166,7 +172,8 @@ fn of_pod(old: &Value, new: &Value) -> Vec<FieldError> {
             errors.push(FieldError::forbidden(format!("spec.resources.{part}"), &why));
         }
     }
-    if fixed(before) != fixed(after) {
+    let [had, has] = [before, after].map(|resources| items(&resources["claims"]));
+    if fixed(before) != fixed(after) || had != has {
         let why = "only cpu and memory resources are mutable at pod-level";
         errors.push(FieldError::forbidden("spec", why));
     }
@@ -177,14 +184,11 @@ fn removed(before: &Value, after: &Value) -> bool {
     before.as_object().into_iter().flatten().any(|(name, _)| after.get(name).is_none())
 }
 
-/// What of resources a resize must leave as it is.
-fn fixed(resources: &Value) -> Vec<Map<String, Value>> {
-    let amounts = ["requests", "limits"].map(|part| {
+/// The amounts that a resize must leave as they are.
+fn fixed(resources: &Value) -> [Map<String, Value>; 2] {
+    ["requests", "limits"].map(|part| {
         let all = resources[part].as_object().into_iter().flatten();
         let kept = all.filter(|(name, _)| !RESIZABLE.contains(&name.as_str()));
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-    });
-    let claims = resources.get("claims").filter(|claims| !items(claims).is_empty());
-    let claims = claims.map(|claims| ("claims".to_owned(), claims.clone())).into_iter().collect();
-    amounts.into_iter().chain([claims]).collect()
+    })
 }

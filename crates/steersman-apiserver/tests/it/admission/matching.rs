@@ -38,8 +38,12 @@ async fn deletions_are_asked_about_with_the_old_object_alone() {
     assert!(message(&refused).ends_with("denied the request: it stays"));
     api.delete(CONFIG_MAPS).await.refused(400);
     let deleted = asked.all();
-    let names: Vec<_> = deleted.iter().map(|request| request["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["a", "keep", "b", "keep"]);
+    let of = |object: &Value| object["metadata"]["name"].clone();
+    let objects: Vec<_> = deleted.iter().map(|request| of(&request["oldObject"])).collect();
+    assert_eq!(objects, ["a", "keep", "b", "keep"]);
+    // Whoever deletes a collection names nothing in it.
+    let names: Vec<_> = deleted.iter().map(|request| request["name"].as_str()).collect();
+    assert_eq!(names, [Some("a"), Some("keep"), None, None]);
     api.get(&format!("{CONFIG_MAPS}/keep")).await.ok();
     configure(&api, MUTATING, "a", &[hook]).await;
     serve_here(&api, |_| set("/data", &json!({})));

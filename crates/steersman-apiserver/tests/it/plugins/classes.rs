@@ -41,8 +41,15 @@ async fn an_ingress_without_a_class_gets_the_newest_default() {
     assert_eq!(api.post(INGRESSES, &own).await.ok()["spec"]["ingressClassName"], "a");
     let mut old = ingress("old");
     old["metadata"]["annotations"] = json!({"kubernetes.io/ingress.class": "x"});
-    let created = api.post(INGRESSES, &old).await.ok();
+    let answer = api.post(INGRESSES, &old).await;
+    let warning = answer.headers["warning"].to_str().unwrap();
+    assert!(warning.contains("please use 'spec.ingressClassName' instead"), "{warning}");
+    let created = answer.ok();
     assert!(created["spec"].get("ingressClassName").is_none(), "{created}");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let changed = api.merge(&format!("{INGRESSES}/old"), &labels).await;
+    changed.ok();
+    assert!(!changed.headers.contains_key("warning"), "people are told when they create it");
     let patch = json!({"spec": {"ingressClassName": null}});
     let updated = api.merge(&format!("{INGRESSES}/own"), &patch).await.ok();
     assert!(updated["spec"].get("ingressClassName").is_none(), "updates are not filled in");

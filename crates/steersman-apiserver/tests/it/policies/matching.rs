@@ -38,6 +38,18 @@ async fn rules_name_resources_operations_and_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rules_that_name_objects_are_not_about_collections() {
+    let mut named = rules(&[""], &["configmaps"], &["DELETE"]);
+    named[0]["resourceNames"] = json!(["mine"]);
+    let api = judged(&refusing(&json!({"resourceRules": named})), &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/mine");
+    api.config_map("mine", &json!({})).await;
+    api.delete(&path).await.refused(422);
+    api.delete(CONFIG_MAPS).await.ok();
+    api.get(&path).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_excluded_is_not_judged() {
     let mut excluded = rules(&[""], &["configmaps"], &["*"]);
     excluded[0]["resourceNames"] = json!(["mine"]);

@@ -1,5 +1,6 @@
 //! Admission policies: which requests they are about, what their expressions see, and what follows.
 
+mod access;
 mod actions;
 mod chain;
 mod conditions;

@@ -7,6 +7,7 @@ mod mutating_admission_policy_binding;
 mod mutating_webhook_configuration;
 mod policy;
 mod policy_binding;
+mod reserved;
 mod validating_admission_policy;
 mod validating_admission_policy_binding;
 mod validating_webhook_configuration;

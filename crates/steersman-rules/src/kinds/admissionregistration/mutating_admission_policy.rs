@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::matching::REINVOCATION_POLICIES;
 use super::policy::{self, Role};
+use super::reserved;
 use crate::admission_policy::{Compiler, Returns};
 use crate::kinds::kind::{Kind, Trait};
 use crate::resource::Effect;
@@ -23,7 +24,8 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
-const RULES: Rules = Rules { default: policy::defaults, check, ..Rules::NONE };
+const RULES: Rules =
+    Rules { default: policy::defaults, check, warn: reserved::warnings, ..Rules::NONE };
 
 fn check(policy: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let compiler = policy::check(policy, old, Role::Mutating, errors);

@@ -2,6 +2,7 @@
 
 use super::matching::mutating_operations;
 use super::policy_binding;
+use super::reserved;
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 
@@ -20,5 +21,6 @@ const RULES: Rules = Rules {
         policy_binding::check(&spec, errors);
         mutating_operations(&spec.at("matchResources"), errors);
     },
+    warn: reserved::warnings,
     ..Rules::NONE
 };

@@ -1,5 +1,6 @@
 //! `MutatingWebhookConfiguration`: webhooks that may change objects on their way in.
 
+use super::reserved;
 use super::webhook;
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
@@ -21,5 +22,6 @@ const RULES: Rules = Rules {
         });
     },
     check: webhook::check,
+    warn: reserved::warnings,
     ..Rules::NONE
 };

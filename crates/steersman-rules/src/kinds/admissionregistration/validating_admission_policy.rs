@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::policy::{self, Role};
+use super::reserved;
 use crate::admission_policy::{Compiler, Returns};
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -45,6 +46,7 @@ const RULES: Rules = Rules {
         check_validations(policy, &compiler, errors);
     },
     check_status,
+    warn: reserved::warnings,
     ..Rules::NONE
 };
 

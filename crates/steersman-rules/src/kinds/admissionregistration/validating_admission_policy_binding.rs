@@ -2,6 +2,7 @@
 //! refusals lead to.
 
 use super::policy_binding;
+use super::reserved;
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -22,6 +23,7 @@ const RULES: Rules = Rules {
         policy_binding::check(&spec, errors);
         check_actions(&spec, errors);
     },
+    warn: reserved::warnings,
     ..Rules::NONE
 };
 

@@ -1,5 +1,6 @@
 //! `ValidatingWebhookConfiguration`: webhooks that may refuse requests, and change nothing.
 
+use super::reserved;
 use super::webhook;
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
@@ -16,5 +17,6 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default: |configuration| each(configuration, "webhooks", webhook::defaults),
     check: webhook::check,
+    warn: reserved::warnings,
     ..Rules::NONE
 };

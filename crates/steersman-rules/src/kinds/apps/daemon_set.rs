@@ -50,7 +50,14 @@ const RULES: Rules = Rules {
     },
     check,
     check_status: |set, old, errors| COUNTS.check(set, old, errors),
-    warn: |set, old| template::warnings_of(set, "spec.template", old),
+    warn: |set, old| {
+        let same = |old| template_generation(old) == template_generation(set);
+        if old.is_some_and(same) {
+            Vec::new()
+        } else {
+            template::warnings_of(set, "spec.template", None)
+        }
+    },
     annotated_fields: &[TEMPLATE_GENERATION],
     ..Rules::NONE
 };
@@ -117,10 +124,14 @@ fn check(set: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if !old.is_null() {
         selector.unchanged(&old["spec"]["selector"], errors);
     }
+    let before = errors.len();
     label_selector(&selector, errors);
-    let labels = template::labels(spec.value);
-    let matches = selector.is_set() && matches(selector.value, labels);
-    template::matching(&spec, matches, errors);
+    // What a selector means that is not sound nobody can tell.
+    if errors.len() == before {
+        let labels = template::labels(spec.value);
+        let matches = selector.is_set() && matches(selector.value, labels);
+        template::matching(&spec, matches, errors);
+    }
     template::not_everything(&selector, NAMES, errors);
     template::validate_template(&spec.at("template"), errors);
     template::always_restarts(&spec.at("template"), NAMES, errors);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use crate::field::FieldError;
 use crate::kinds::core::persistent_volume_claim as claim;
 use crate::kinds::core::pod::template;
 use crate::kinds::core::pod::{defaults, disabled};
@@ -149,6 +150,12 @@ fn check(set: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 
 fn warn(set: &Value, old: Option<&Value>) -> Vec<String> {
     let mut found = template::warnings_of(set, "spec.template", old);
+    let root = At::root(set);
+    for template in root.each("spec.volumeClaimTemplates") {
+        // The paths are those of Kubernetes.
+        let place = if old.is_none() { template } else { template.named("Spec") };
+        claim::warn_of_spec(&place.with(&template.value["spec"]), &mut found);
+    }
     if set["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
         let why = "spec.revisionHistoryLimit: a negative value retains all historical \
                    revisions; a value >= 0 is recommended";
@@ -163,7 +170,20 @@ fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     spec.at("ordinals.start").not_negative(errors);
     spec.at("serviceName").may_follow(names::dns1123_label, errors);
     let shaped = shaped(spec.value);
-    template::validate(&At::new(shaped.as_ref().unwrap_or(spec.value), "spec"), NAMES, errors);
+    let shaped = At::new(shaped.as_ref().unwrap_or(spec.value), "spec");
+    if template::selects(&shaped, NAMES, errors) {
+        template::validate_template(&shaped.at("template"), errors);
+    } else {
+        errors.push(unexplained(&spec.at("selector")));
+    }
+    template::always_restarts(&shaped.at("template"), NAMES, errors);
+}
+
+/// Of a set, Kubernetes does not say what is wrong with the whole selector.
+fn unexplained(selector: &At<'_, '_>) -> FieldError {
+    let error = selector.invalid("");
+    let text = error.text.trim_end_matches(": ").to_owned();
+    FieldError { text, ..error }
 }
 
 fn policies(spec: &At<'_, '_>, errors: &mut Errors) {
@@ -210,7 +230,10 @@ fn shaped(spec: &Value) -> Option<Value> {
     if claims.is_empty() && !named {
         return None;
     }
-    let names: Vec<_> = claims.iter().map(|claim| &claim["metadata"]["name"]).collect();
+    // Several claims of one name are one volume.
+    let mut taken = HashSet::new();
+    let names = claims.iter().map(|claim| text(&claim["metadata"]["name"]));
+    let names: Vec<&str> = names.filter(|name| taken.insert(*name)).collect();
     let mut shaped = spec.clone();
     within(&mut shaped, "template", |template| {
         within(template, "spec", |pod| {
@@ -221,7 +244,6 @@ fn shaped(spec: &Value) -> Option<Value> {
                 .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
                 .collect();
             let own = items(&pod["volumes"]).iter();
-            let taken: HashSet<&str> = names.iter().map(|name| text(name)).collect();
             volumes.extend(own.filter(|volume| !taken.contains(text(&volume["name"]))).cloned());
             set(pod, "volumes", volumes);
         });

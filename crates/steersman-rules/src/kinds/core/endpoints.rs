@@ -28,6 +28,8 @@ pub(super) const KIND: Kind = Kind {
 const DEPRECATION: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
+const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+
 /// What a port may speak.
 pub(in crate::kinds) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
@@ -38,7 +40,7 @@ const RULES: Rules = Rules {
         });
     },
     check,
-    warn: |_, _| vec![DEPRECATION.to_owned()],
+    warn: |object, _| warnings(&At::root(object)),
     ..Rules::NONE
 };
 
@@ -68,6 +70,24 @@ fn check(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
             app_protocol(&port, errors);
         }
     }
+}
+
+/// The controller writes no odd addresses, so its own are not looked at.
+fn warnings(object: &At<'_, '_>) -> Vec<String> {
+    if object.value["metadata"]["labels"][MANAGED_BY] == "endpoint-controller" {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    for subset in object.each("subsets") {
+        for list in ["addresses", "notReadyAddresses"] {
+            let told = subset.each(list).filter_map(|address| {
+                let ip = address.at("ip");
+                address::ip_warning(&ip.path(), ip.text())
+            });
+            warnings.extend(told);
+        }
+    }
+    warnings
 }
 
 fn endpoint_address(address: &At<'_, '_>, errors: &mut Errors) {
@@ -122,4 +142,25 @@ fn endpoints(object: &Value, _: Timestamp) -> Value {
 
 fn host_port(ip: &str, port: i64) -> String {
     if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::RULES;
+
+    #[test]
+    fn odd_addresses_are_warned_of_unless_the_controller_wrote_them() {
+        let addresses = json!([{"ip": "10.0.0.1"}, {"ip": "FD00::1"}]);
+        let mut object = json!({"subsets": [{"notReadyAddresses": addresses}]});
+        assert_eq!(
+            RULES.warnings(&object, None),
+            ["subsets[0].notReadyAddresses[1].ip: IPv6 address \"FD00::1\" should be in RFC 5952 \
+              canonical format (\"fd00::1\")"]
+        );
+        object["metadata"]["labels"] =
+            json!({"endpoints.kubernetes.io/managed-by": "endpoint-controller"});
+        assert_eq!(RULES.warnings(&object, None), [""; 0]);
+    }
 }

@@ -47,7 +47,13 @@ const RULES: Rules = Rules {
     prepare_status: |_, claim| {
         within(claim, "status", |status| fill_text(status, "phase", "Pending"));
     },
-    keep: |old, claim| within_existing(claim, "spec", |spec| keep_source(&old["spec"], spec)),
+    create: |claim| within_existing(claim, "spec", |spec| drop_foreign_source(&Value::Null, spec)),
+    keep: |old, claim| {
+        within_existing(claim, "spec", |spec| {
+            drop_foreign_source(&old["spec"], spec);
+            keep_source(&old["spec"], spec);
+        });
+    },
     warn: |claim, _| warnings(&At::root(claim)),
     ..Rules::NONE
 };
@@ -73,6 +79,14 @@ fn defaults(spec: &mut Value) {
     }
 }
 
+/// A source in another namespace takes a feature that is off (`CrossNamespaceVolumeDataSource`), so
+/// it is dropped unless the claim had one in that field.
+fn drop_foreign_source(old: &Value, spec: &mut Value) {
+    if old["dataSourceRef"].is_null() && !text(&spec["dataSourceRef"]["namespace"]).is_empty() {
+        remove(spec, "dataSourceRef");
+    }
+}
+
 /// Older clients leave out the newer field of a claim that has a source; they mean the same one.
 fn keep_source(old: &Value, spec: &mut Value) {
     let had = !old["dataSource"].is_null() || !old["dataSourceRef"].is_null();
@@ -90,10 +104,15 @@ fn warnings(claim: &At<'_, '_>) -> Vec<String> {
         let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
         warnings.push(format!("{}: {why}", class.path()));
     }
-    for list in ["spec.resources.requests", "spec.resources.limits"] {
-        fraction(&claim.at(list), "storage", &mut warnings);
-    }
+    warn_of_spec(&claim.at("spec"), &mut warnings);
     warnings
+}
+
+/// The warnings about what a claim asks for; also of claims inside other kinds.
+pub(in crate::kinds) fn warn_of_spec(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+    for list in ["resources.requests", "resources.limits"] {
+        fraction(&spec.at(list), "storage", warnings);
+    }
 }
 
 /// The mistakes in what a claim asks for; also of claims inside other kinds.
@@ -338,6 +357,26 @@ mod tests {
         RULES.fill_in(&mut again);
         assert_eq!(again["spec"]["dataSource"], foo("x"));
         assert_eq!(again["spec"]["dataSourceRef"], foo("x"));
+    }
+
+    #[test]
+    fn a_source_in_another_namespace_is_dropped_unless_the_claim_had_one() {
+        let kind = json!({"kind": "PersistentVolumeClaim", "name": "c"});
+        let mut foreign = kind.clone();
+        foreign["namespace"] = json!("other");
+        let given = json!({"spec": {"dataSourceRef": foreign}});
+        let mut new = given.clone();
+        RULES.prepare_create(&mut new);
+        assert_eq!(new["spec"], json!({}));
+        let mut new = given.clone();
+        RULES.prepare_update(&json!({"spec": {}}), &mut new);
+        assert_eq!(new["spec"], json!({}));
+        let mut new = given.clone();
+        RULES.prepare_update(&json!({"spec": {"dataSourceRef": kind}}), &mut new);
+        assert_eq!(new, given);
+        let mut own = json!({"spec": {"dataSourceRef": kind}});
+        RULES.prepare_create(&mut own);
+        assert_eq!(own["spec"]["dataSourceRef"], kind);
     }
 
     #[test]

@@ -34,7 +34,7 @@ const RULES: Rules = Rules {
     keep: |old, controller| disabled::drop_of_template(controller, "/spec/template", old),
     check,
     check_status: |controller, old, errors| COUNTS.check(controller, old, errors),
-    warn: template::warnings_of_replicas,
+    warn,
     ..Rules::NONE
 };
 
@@ -86,6 +86,18 @@ fn default(controller: &mut Value) {
         fill(spec, "replicas", 1);
         within_existing(spec, "template", defaults::template);
     });
+}
+
+/// When a controller changes, Kubernetes looks at the template that goes instead of the one that
+/// comes.
+fn warn(controller: &Value, old: Option<&Value>) -> Vec<String> {
+    match old {
+        None => template::warnings_of_replicas(controller, None),
+        Some(before) if template::is_new_generation(controller, old) => {
+            template::warnings_of(before, "spec.template", None)
+        }
+        Some(_) => Vec::new(),
+    }
 }
 
 fn check(controller: &At<'_, '_>, _old: &Value, errors: &mut Errors) {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
+use crate::quantity::Quantity;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, text};
@@ -44,8 +45,32 @@ const RULES: Rules = Rules {
             amounts(&status, list, errors);
         }
     },
+    warn: |quota, old| if old.is_none() { warnings(quota) } else { Vec::new() },
     ..Rules::NONE
 };
+
+/// Who may ask for more than they may have.
+fn warnings(quota: &Value) -> Vec<String> {
+    let hard = &quota["spec"]["hard"];
+    let mut warnings = Vec::new();
+    for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
+        let mut asked = format!("requests.{name}");
+        // Two are also counted by the name alone.
+        if hard[&asked].is_null() && ["cpu", "memory"].contains(&name) {
+            name.clone_into(&mut asked);
+        }
+        let limited = format!("limits.{name}");
+        if let (Some(most), Some(limit)) =
+            (Quantity::of(&hard[&asked]), Quantity::of(&hard[&limited]))
+            && most > limit
+        {
+            warnings.push(format!(
+                "ResourceQuota {asked} ({most}) should be less than {limited} ({limit})"
+            ));
+        }
+    }
+    warnings
+}
 
 fn amounts(part: &At<'_, '_>, list: &str, errors: &mut Errors) {
     for (name, amount) in part.at(list).entries() {
@@ -187,4 +212,28 @@ fn usage(quota: &Value, limits: bool) -> Value {
         .collect();
     parts.sort();
     parts.join(", ").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_quota_that_lets_ask_for_more_than_it_allows_is_warned_of() {
+        for (hard, expected) in [
+            (
+                json!({"requests.cpu": "2", "limits.cpu": "1"}),
+                vec!["ResourceQuota requests.cpu (2) should be less than limits.cpu (1)"],
+            ),
+            (
+                json!({"memory": "2Gi", "limits.memory": "1Gi", "limits.cpu": "1"}),
+                vec!["ResourceQuota memory (2Gi) should be less than limits.memory (1Gi)"],
+            ),
+            (json!({"requests.cpu": "1", "cpu": "3", "limits.cpu": "1000m"}), vec![]),
+        ] {
+            let quota = json!({"spec": {"hard": hard}});
+            assert_eq!(RULES.warnings(&quota, None), expected, "{quota}");
+            assert_eq!(RULES.warnings(&quota, Some(&quota)), [""; 0]);
+        }
+    }
 }

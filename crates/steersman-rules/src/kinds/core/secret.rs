@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::data::{self, MAX_BYTES};
+use super::key_pair;
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -23,7 +24,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
-const RULES: Rules = Rules { default, check, ..Rules::NONE };
+const RULES: Rules = Rules { default, check, warn: |secret, _| warnings(secret), ..Rules::NONE };
 
 /// `stringData` is a way to write `data`, and is never stored.
 fn default(secret: &mut Value) {
@@ -84,6 +85,16 @@ fn promised(secret: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// A certificate and a key that do not belong together are stored all the same.
+fn warnings(secret: &Value) -> Vec<String> {
+    if secret["type"] != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let [certificate, key] = ["tls.crt", "tls.key"]
+        .map(|name| STANDARD.decode(text(&secret["data"][name])).unwrap_or_default());
+    key_pair::mistake(&certificate, &key).into_iter().collect()
+}
+
 /// Whether a key is not there; that of a key pair for SSH must also have a value.
 fn is_missing(data: &At<'_, '_>, key: &str) -> bool {
     let empty = key == "ssh-privatekey" && data.entry(key).text().is_empty();
@@ -124,6 +135,17 @@ mod tests {
         assert_eq!(messages(&RULES.validate_create(&tls)), ["data[tls.key]: Required value"]);
         let opaque = json!({"type": "Opaque"});
         assert_eq!(RULES.validate_update(&opaque, &json!({"type": "x"}))[0].field, "type");
+    }
+
+    #[test]
+    fn a_pair_that_does_not_serve_is_warned_of_whenever_it_is_written() {
+        let data = json!({"tls.crt": STANDARD.encode("a"), "tls.key": STANDARD.encode("b")});
+        let mut secret = json!({"type": "kubernetes.io/tls", "data": data});
+        let warning = "tls: failed to find any PEM data in certificate input";
+        assert_eq!(RULES.warnings(&secret, None), [warning]);
+        assert_eq!(RULES.warnings(&secret, Some(&secret)), [warning]);
+        secret["type"] = json!("Opaque");
+        assert_eq!(RULES.warnings(&secret, None), [""; 0]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::names;
 use crate::rules::Rules;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{each, fill, text};
+use crate::rules::document::{each, fill, same, text};
 use crate::table::cells::{at_most, items, printed};
 use crate::table::{Column, age};
 
@@ -40,11 +40,60 @@ const RULES: Rules = Rules {
         });
     },
     check,
+    create: |slice| drop_topology(&Value::Null, slice),
+    keep: drop_topology,
     change: |slice, old, errors| slice.at("addressType").unchanged(&old["addressType"], errors),
+    warn: warnings,
     // Their labels say which service they are of.
     is_new_generation: |old, new| old["metadata"]["labels"] != new["metadata"]["labels"],
     ..Rules::NONE
 };
+
+/// Who keep slices, and keep odd addresses out of them.
+const CONTROLLERS: [&str; 2] =
+    ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// The topology of older versions can only be read. Where it named the node of an endpoint, that is
+/// kept as the name of its node.
+fn drop_topology(old: &Value, slice: &mut Value) {
+    if !old.is_null() && same(&old["endpoints"], &slice["endpoints"]) {
+        return;
+    }
+    let named = |endpoint: &Value, node: &str| endpoint["deprecatedTopology"][HOSTNAME] == node;
+    each(slice, "endpoints", |endpoint| {
+        let Some(fields) = endpoint.as_object_mut() else { return };
+        let Some(topology) = fields.remove("deprecatedTopology") else { return };
+        let node = text(&topology[HOSTNAME]);
+        let is_known = old_items(old).any(|endpoint| !node.is_empty() && named(endpoint, node));
+        if is_known && !fields.contains_key("nodeName") && names::dns1123_subdomain(node).is_empty()
+        {
+            fields.insert("nodeName".to_owned(), node.into());
+        }
+    });
+}
+
+fn old_items(old: &Value) -> impl Iterator<Item = &Value> {
+    items(&old["endpoints"]).iter()
+}
+
+fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_none() && slice["addressType"] == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+    let keeper = text(&slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]);
+    if CONTROLLERS.contains(&keeper) {
+        return warnings;
+    }
+    for (i, endpoint) in items(&slice["endpoints"]).iter().enumerate() {
+        for (j, address) in items(&endpoint["addresses"]).iter().enumerate() {
+            let path = format!("endpoints[{i}].addresses[{j}]");
+            warnings.extend(address::ip_warning(&path, text(address)));
+        }
+    }
+    warnings
+}
 
 fn check(slice: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     slice.at("addressType").requires_one_of(&["FQDN", "IPv4", "IPv6"], errors);
@@ -171,4 +220,45 @@ fn shown_endpoints(slice: &Value, _: Timestamp) -> Value {
 
 fn at_most_or_unset(list: &[String]) -> Value {
     if list.is_empty() { "<unset>".into() } else { at_most(list, 3).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{HOSTNAME, RULES};
+
+    #[test]
+    fn topology_of_older_versions_is_dropped_and_a_node_it_named_is_kept() {
+        let of = |endpoint: Value| json!({"endpoints": [endpoint]});
+        let old = of(json!({"addresses": ["10.0.0.1"], "deprecatedTopology": {HOSTNAME: "n1"}}));
+        let mut new = of(json!({"deprecatedTopology": {"a": "b"}}));
+        RULES.prepare_create(&mut new);
+        assert_eq!(new, of(json!({})));
+        let mut new = of(json!({"addresses": [], "deprecatedTopology": {HOSTNAME: "n1"}}));
+        RULES.prepare_update(&old, &mut new);
+        assert_eq!(new, of(json!({"addresses": [], "nodeName": "n1"})));
+        let mut new = of(json!({"addresses": [], "deprecatedTopology": {HOSTNAME: "n2"}}));
+        RULES.prepare_update(&old, &mut new);
+        assert_eq!(new, of(json!({"addresses": []})), "nobody said so before");
+        let mut same = old.clone();
+        RULES.prepare_update(&old, &mut same);
+        assert_eq!(same, old, "what is left alone stays");
+    }
+
+    #[test]
+    fn people_are_told_of_names_and_odd_addresses_and_controllers_are_not() {
+        let mut slice = json!({"addressType": "FQDN", "endpoints": [{"addresses": ["a.example"]}]});
+        let deprecated = "spec.addressType: FQDN endpoints are deprecated";
+        assert_eq!((RULES.warn)(&slice, None), [deprecated]);
+        assert!((RULES.warn)(&slice, Some(&slice)).is_empty());
+        slice =
+            json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1", "010.0.0.2"]}]});
+        let odd = "endpoints[0].addresses[1]: non-standard IP address \"010.0.0.2\" is invalid: \
+                   use \"10.0.0.2\"";
+        assert_eq!((RULES.warn)(&slice, Some(&slice)), [odd]);
+        slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] =
+            "endpointslice-controller.k8s.io".into();
+        assert!((RULES.warn)(&slice, None).is_empty());
+    }
 }

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::conditions::check_status;
+use super::mandatory;
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -67,6 +68,7 @@ fn check(schema: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         level.follows(names::dns1123_subdomain, errors);
     }
     spec.each("rules").for_each(|rule| check_rule(&rule, errors));
+    mandatory::check_schema(name, &spec, errors);
 }
 
 fn check_rule(rule: &At<'_, '_>, errors: &mut Errors) {
@@ -177,7 +179,7 @@ fn check_non_resource_rule(rule: &At<'_, '_>, errors: &mut Errors) {
             _ if !given.starts_with('/') => "must start with slash",
             _ if given.contains(' ') => "must not contain white-space",
             _ if given.contains("//") => "must not contain double slash",
-            _ if given.trim_end_matches("/*").contains('*') => {
+            _ if given.strip_suffix("/*").unwrap_or(given).contains('*') => {
                 "wildcard can only do suffix matching"
             }
             _ => continue,

@@ -3,6 +3,7 @@
 
 mod conditions;
 mod flow_schema;
+mod mandatory;
 mod priority_level_configuration;
 
 use super::kind::Kind;

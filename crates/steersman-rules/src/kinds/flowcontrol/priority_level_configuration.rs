@@ -4,10 +4,11 @@
 use serde_json::{Value, json};
 
 use super::conditions::check_status;
+use super::mandatory;
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, fill_number, within, within_existing};
+use crate::rules::document::{fill, fill_number, text, within, within_existing};
 use crate::table::cells::or_none;
 use crate::table::{Column, age};
 
@@ -48,7 +49,13 @@ fn defaults(level: &mut Value) {
 }
 
 fn check(level: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    const OF_OLD: &str = "flowcontrol.k8s.io/preserve-zero-concurrency-shares";
     let spec = level.at("spec");
+    let annotations = level.at("metadata.annotations");
+    if !annotations.value[OF_OLD].is_null() {
+        errors.push(annotations.forbidden(&format!("annotation '{OF_OLD}' is forbidden")));
+    }
+    mandatory::check_level(text(&level.value["metadata"]["name"]), &spec, errors);
     let kind = spec.at("type");
     let limited = spec.at("limited");
     let exempt = spec.at("exempt");

@@ -13,6 +13,7 @@ use crate::rules::Rules;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, text};
+use crate::rules::status_addresses;
 use crate::table::cells::load_balancer;
 use crate::table::{Column, age};
 
@@ -38,7 +39,8 @@ const RULES: Rules = Rules {
     status: Some(|| json!({"loadBalancer": {}})),
     check,
     check_status,
-    warn: |ingress, _| warnings(ingress),
+    warn_status: status_addresses::of_load_balancer,
+    warn: |ingress, old| if old.is_none() { warnings(ingress) } else { Vec::new() },
     ..Rules::NONE
 };
 
@@ -170,7 +172,8 @@ fn check_status(ingress: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 }
 
 fn warnings(ingress: &Value) -> Vec<String> {
-    if ingress["metadata"]["annotations"][CLASS_ANNOTATION].is_null() {
+    let annotated = !ingress["metadata"]["annotations"][CLASS_ANNOTATION].is_null();
+    if !annotated || !ingress["spec"]["ingressClassName"].is_null() {
         return Vec::new();
     }
     let warning = "annotation \"kubernetes.io/ingress.class\" is deprecated, please use \

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
 use super::device::at_most;
+use super::identifier;
 use crate::quantity::Quantity;
 use crate::rules::at::{At, Errors};
 
@@ -14,17 +13,21 @@ const VALUES_MAX: usize = 10;
 /// The mistakes in the capacities of a device.
 pub(super) fn check(device: &At<'_, '_>, errors: &mut Errors) {
     let is_shared = device.at("allowMultipleAllocations").is_true();
-    for (_, capacity) in device.at("capacity").entries() {
-        let policy = capacity.at("requestPolicy");
-        if policy.is_absent() {
-            continue;
-        }
-        if !is_shared {
-            errors.push(policy.forbidden("allowMultipleAllocations must be true"));
-        } else if let Some(most) = Quantity::of(&capacity.value["value"]) {
-            check_policy(&policy, most, errors);
-        }
-    }
+    let capacities = device.at("capacity");
+    identifier::entries(
+        &capacities,
+        |capacity, errors| {
+            let policy = capacity.at("requestPolicy");
+            if policy.is_set() && !is_shared {
+                errors.push(policy.forbidden("allowMultipleAllocations must be true"));
+            } else if policy.is_set()
+                && let Some(most) = Quantity::of(&capacity.value["value"])
+            {
+                check_policy(&policy, most, errors);
+            }
+        },
+        errors,
+    );
 }
 
 fn check_policy(policy: &At<'_, '_>, most: Quantity, errors: &mut Errors) {
@@ -53,9 +56,8 @@ fn check_values(values: &At<'_, '_>, default: Quantity, most: Quantity, errors: 
             errors.push(item.invalid("values must be sorted in ascending order"));
         }
     }
-    if values.len() > VALUES_MAX {
-        at_most(values, VALUES_MAX, errors);
-    } else {
+    let is_looked_into = at_most(values, VALUES_MAX, errors);
+    if is_looked_into {
         for (item, value) in values.items().zip(&all) {
             if *value > most {
                 let detail = format!("option is larger than capacity value: {most}");
@@ -69,7 +71,7 @@ fn check_values(values: &At<'_, '_>, default: Quantity, most: Quantity, errors: 
             }
         }
     }
-    if values.len() > VALUES_MAX || !all.contains(&default) {
+    if !is_looked_into || !all.contains(&default) {
         let detail = "default value is not valid according to the requestPolicy";
         errors.push(values.invalid_value(default.to_string(), detail));
     }
@@ -130,8 +132,12 @@ fn is_on_step(value: Quantity, from: Quantity, step: Quantity) -> bool {
     over.checked_rem(i128::from(step.value())) == Some(0)
 }
 
-/// The mistakes in what tells the share of a device from others.
-fn check_share(share: &At<'_, '_>, errors: &mut Errors) {
+/// The mistakes in what tells the share of a device from others, if it is a share.
+pub(super) fn check_share(device: &At<'_, '_>, errors: &mut Errors) {
+    let share = device.at("shareID");
+    if share.is_absent() {
+        return;
+    }
     let id = share.text();
     let is_known_length = matches!(id.len(), 32 | 36 | 38 | 45);
     let mut places = id.bytes().enumerate();
@@ -155,23 +161,10 @@ fn check_share(share: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The mistakes in the shares that an allocation is made of, or of which something is said.
-pub(super) fn check_shares(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
-    let is_new = before["allocation"].is_null();
-    let results = status.each("allocation.devices.results").filter(|_| is_new);
-    for device in results.chain(status.each("devices")) {
-        let share = device.at("shareID");
-        if share.is_set() {
-            check_share(&share, errors);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::*;
     use crate::field::FieldError;
     use crate::kinds::resource::{resource_claim, resource_slice};
 

@@ -1,7 +1,8 @@
 //! `DeviceClass`: a name for devices that are selected and configured alike.
 
-use super::device::{configuration, selectors};
+use super::device::{LIST_MAX, at_most, configuration, selectors};
 use crate::kinds::kind::{Kind, Trait};
+use crate::rules::document::same;
 use crate::rules::{Rules, is_extended};
 use crate::table::age;
 
@@ -19,7 +20,11 @@ const RULES: Rules = Rules {
     check: |class, old, errors| {
         let spec = class.at("spec");
         selectors(&spec, &old["spec"]["selectors"], errors);
-        spec.each("config").for_each(|config| configuration(&config, errors));
+        let configs = spec.at("config");
+        if at_most(&configs, LIST_MAX, errors) {
+            let is_stored = same(&old["spec"]["config"], configs.value);
+            configs.items().for_each(|config| configuration(&config, is_stored, errors));
+        }
         let resource = spec.at("extendedResourceName");
         if resource.is_set() && !is_extended(resource.text()) {
             errors.push(resource.invalid("must be a valid extended resource name"));
@@ -94,6 +99,34 @@ mod tests {
             let expected = if is_one { vec![] } else { vec![why] };
             assert_eq!(told(&RULES.validate_create(&class)), expected);
         }
+    }
+
+    #[test]
+    fn drivers_are_told_objects_that_are_not_too_long() {
+        let driver = "d.example.com";
+        let opaque = |parameters: Value| json!({"driver": driver, "parameters": parameters});
+        let sized = |bytes: usize| json!({"a": "x".repeat(bytes - "{'a':''}".len())});
+        let class = |opaque: &Value| json!({"metadata": {"name": "c"}, "spec": {"config": [{"opaque": opaque}]}});
+        let at = "spec.config[0].opaque";
+        let too_long = format!("{at}.parameters: Too long: may not be more than 10240 bytes");
+        let no_object = format!(
+            "{at}.parameters: Invalid value: \"<value omitted>\": must be a valid JSON object"
+        );
+        for (opaque, expected) in [
+            (opaque(sized(10 * 1024)), vec![]),
+            (opaque(sized(10 * 1024 + 1)), vec![too_long]),
+            (opaque(json!([])), vec![no_object]),
+            (opaque(json!(null)), vec![format!("{at}.parameters: Required value")]),
+            (Value::Null, vec![format!("{at}: Required value")]),
+        ] {
+            assert_eq!(told(&RULES.validate_create(&class(&opaque))), expected);
+        }
+        let stored = class(&opaque(sized(20 * 1024)));
+        assert!(RULES.validate_update(&stored, &stored).is_empty(), "it had no limit once");
+        let mut many = stored;
+        many["spec"]["config"] = vec![json!({}); 33].into();
+        let too_many = "spec.config: Too many: 33: must have at most 32 items";
+        assert_eq!(told(&RULES.validate_create(&many)), [too_many]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::device::{at_most, pool_name};
+use super::device::{at_most, named, pool_name};
+use super::taint;
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -15,7 +16,6 @@ use crate::table::duration::since;
 use crate::table::{Column, age};
 
 const CONDITIONS_MAX: usize = 8;
-const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
 /// What is said of `DeviceTaintRule`.
 pub(super) const KIND: Kind = Kind {
@@ -41,15 +41,9 @@ fn check(rule: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         pool_name(&pool, errors);
     }
     if device.is_set() {
-        device.follows(names::dns1123_label, errors);
+        named(&device, names::dns1123_label, errors);
     }
-    let taint = spec.at("taint");
-    taint.at("key").follows(names::qualified_name, errors);
-    taint.at("value").may_follow(names::label_value, errors);
-    let effect = taint.at("effect");
-    if old["spec"]["taint"]["effect"].as_str() != Some(effect.text()) {
-        effect.requires_one_of(&EFFECTS, errors);
-    }
+    taint::check(&spec.at("taint"), &old["spec"]["taint"], errors);
 }
 
 fn check_status(rule: &At<'_, '_>, _old: &Value, errors: &mut Errors) {

@@ -1,14 +1,21 @@
 //! The kinds of `resource.k8s.io`: classes of devices, claims for them, and what drivers offer.
 
+mod allocation;
+mod attribute;
 mod capacity;
 mod claim_spec;
+mod counters;
 mod device;
 mod device_class;
+mod device_status;
 mod device_taint_rule;
+mod identifier;
+mod nodes;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
 mod selector;
+mod taint;
 
 use super::kind::Kind;
 

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::capacity::check_shares;
-use super::claim_spec;
-use super::device::{at_most, binding_conditions};
+use super::device::{at_most, fixed, unique};
+use super::{allocation, claim_spec, device_status};
 use crate::kinds::kind::{Kind, Trait};
 use crate::resource::Effect;
 use crate::rules::Rules;
@@ -37,48 +36,71 @@ const RULES: Rules = Rules {
             claim_spec::check(&claim.at("spec"), errors);
         }
     },
-    change: |claim, old, errors| claim.at("spec").unchanged(&old["spec"], errors),
+    change: |claim, old, errors| {
+        fixed(&claim.at("spec"), &old["spec"], claim_spec::defaults, errors);
+    },
     check_status,
-    prepare_status: forget_deallocated,
+    prepare_status: |old, claim| {
+        forget_deallocated(old, claim);
+        within_existing(claim, "status", |status| {
+            within_existing(status, "allocation", allocation::defaults);
+        });
+    },
     ..Rules::NONE
 };
 
 fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let status = claim.at("status");
-    let reserved = status.at("reservedFor");
-    at_most(&reserved, RESERVED_MAX, errors);
-    let mut seen = HashSet::new();
-    for user in status.each("reservedFor") {
-        user.require_all(&["resource", "name"], errors);
-        let uid = user.at("uid");
-        if uid.require(errors) && !seen.insert(uid.text().to_owned()) {
-            errors.push(uid.duplicate());
-        }
-    }
-    check_shares(&status, &old["status"], errors);
-    let before = &old["status"]["allocation"];
+    let before = &old["status"];
+    check_users(&status.at("reservedFor"), errors);
+    device_status::check(&status, errors);
+    check_reservation(claim, before, errors);
     let after = status.at("allocation");
-    if !reserved.is_empty() && after.is_absent() {
-        errors.push(reserved.forbidden("may not be specified when `allocated` is not set"));
+    if after.is_absent() {
+        return;
     }
-    if before.is_null() {
-        for result in after.each("devices.results") {
-            binding_conditions(&result, errors);
+    if before["allocation"].is_null() {
+        let requests = claim_spec::request_names(&claim.value["spec"]["devices"]);
+        allocation::check(&after, &requests, errors);
+    } else {
+        fixed(&after, &before["allocation"], allocation::defaults, errors);
+    }
+}
+
+/// The mistakes in who uses a claim.
+fn check_users(users: &At<'_, '_>, errors: &mut Errors) {
+    if at_most(users, RESERVED_MAX, errors) {
+        users.items().for_each(|user| user.require_all(&["resource", "name", "uid"], errors));
+        unique(users, |user| text(&user["uid"]), errors);
+    }
+}
+
+/// Complains if a claim is used that cannot be: one that has no devices, or that is to go.
+fn check_reservation(claim: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    let users = claim.at("status.reservedFor");
+    if users.is_empty() {
+        return;
+    }
+    if claim.at("status.allocation").is_absent() {
+        errors.push(users.forbidden("may not be specified when `allocated` is not set"));
+    } else if claim.at("metadata.deletionTimestamp").is_set() {
+        let known: HashSet<_> = items(&before["reservedFor"]).iter().map(user).collect();
+        if users.list().iter().any(|it| !known.contains(&user(it))) {
+            let why = "new entries may not be added while `deallocationRequested` or \
+                       `deletionTimestamp` are set";
+            errors.push(users.forbidden(why));
         }
-    } else if after.is_set() {
-        after.unchanged(before, errors);
     }
+}
+
+/// What tells a user of a claim from others.
+fn user(reference: &Value) -> [&str; 4] {
+    ["apiGroup", "resource", "name", "uid"].map(|field| text(&reference[field]))
 }
 
 /// Forgets what was said of devices that a claim does not have any more.
 fn forget_deallocated(old: &Value, new: &mut Value) {
-    let devices = |claim: &Value| -> HashSet<[String; 4]> {
-        items(&claim["status"]["allocation"]["devices"]["results"]).iter().map(device).collect()
-    };
-    let now = devices(new);
-    let gone: HashSet<[String; 4]> = devices(old).difference(&now).cloned().collect();
-    let kept = items(&new["status"]["devices"]).iter().filter(|it| !gone.contains(&device(it)));
-    let kept: Vec<Value> = kept.cloned().collect();
+    let kept = still_told(&old["status"], &new["status"]);
     if kept.len() == items(&new["status"]["devices"]).len() {
         return;
     }
@@ -88,9 +110,18 @@ fn forget_deallocated(old: &Value, new: &mut Value) {
     });
 }
 
-/// What tells a device from others.
-fn device(entry: &Value) -> [String; 4] {
-    ["driver", "pool", "device", "shareID"].map(|key| text(&entry[key]).to_owned())
+/// What is said of devices but for those that are gone.
+fn still_told(old: &Value, new: &Value) -> Vec<Value> {
+    let told = items(&new["devices"]);
+    if told.is_empty() {
+        return Vec::new();
+    }
+    let (had, has) = (device_status::allocated(old), device_status::allocated(new));
+    let stays = |it: &&Value| {
+        let id = device_status::id(it);
+        has.contains(&id) || !had.contains(&id)
+    };
+    told.iter().filter(stays).cloned().collect()
 }
 
 fn state(claim: &Value, _: Timestamp) -> Value {
@@ -107,9 +138,86 @@ fn state(claim: &Value, _: Timestamp) -> Value {
     shown.join(",").into()
 }
 
+/// What is wrong with going from one status to another, of a claim with the request `gpu`.
+#[cfg(test)]
+pub(super) fn status_mistakes(old: &Value, new: &Value) -> Vec<String> {
+    let [old, new] = [old, new].map(tests::with_status);
+    crate::field::messages(&RULES.validate_status_update(&old, &new))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::messages;
+
+    pub(super) fn with_status(status: &Value) -> Value {
+        let request = json!({"name": "gpu", "exactly": {"deviceClassName": "c"}});
+        json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}},
+               "status": status})
+    }
+
+    fn used_by(uids: &[&str]) -> Value {
+        let user = |uid: &&str| json!({"resource": "pods", "name": "p", "uid": uid});
+        let users: Vec<Value> = uids.iter().map(user).collect();
+        json!({"allocation": {}, "reservedFor": users})
+    }
+
+    #[test]
+    fn a_claim_is_used_by_who_can_be_told_from_others() {
+        let at = "status.reservedFor";
+        let nobody = json!({"allocation": {}, "reservedFor": [{}, {}]});
+        let no_devices = json!({"reservedFor": used_by(&["a"])["reservedFor"]});
+        let missing = |number: usize| {
+            ["resource", "name", "uid"].map(|it| format!("{at}[{number}].{it}: Required value"))
+        };
+        let mut unnamed = [missing(0), missing(1)].concat();
+        unnamed.push(format!("{at}[1]: Duplicate value: \"\""));
+        for (status, expected) in [
+            (used_by(&["a", "b"]), vec![]),
+            (nobody, unnamed),
+            (used_by(&["a", "a"]), vec![format!("{at}[1]: Duplicate value: \"a\"")]),
+            (
+                no_devices,
+                vec![format!("{at}: Forbidden: may not be specified when `allocated` is not set")],
+            ),
+            (
+                used_by(&[""; 257]),
+                vec![format!("{at}: Too many: 257: must have at most 256 items")],
+            ),
+        ] {
+            assert_eq!(status_mistakes(&json!({}), &status), expected);
+        }
+    }
+
+    #[test]
+    fn nobody_starts_to_use_a_claim_that_is_to_go() {
+        let told = |old: &[&str], new: &[&str]| {
+            let [old, mut new] = [old, new].map(|uids| with_status(&used_by(uids)));
+            new["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z".into();
+            messages(&RULES.validate_status_update(&old, &new))
+        };
+        assert!(told(&["a", "b"], &["b"]).is_empty());
+        let why = "status.reservedFor: Forbidden: new entries may not be added while \
+                   `deallocationRequested` or `deletionTimestamp` are set";
+        assert_eq!(told(&["a"], &["a", "b"]), [why]);
+    }
+
+    #[test]
+    fn what_was_given_stays_and_says_how_tolerations_compare() {
+        let results = json!([{"request": "gpu", "driver": "d.example.com", "pool": "p",
+                              "device": "a", "tolerations": [{"key": "broken"}]}]);
+        let allocation = json!({"devices": {"results": results}});
+        let stored = with_status(&json!({"allocation": allocation}));
+        let mut new = stored.clone();
+        RULES.prepare_status_update(&stored, &mut new);
+        let pointer = "/status/allocation/devices/results/0/tolerations/0/operator";
+        assert_eq!(new.pointer(pointer), Some(&json!("Equal")));
+        assert!(RULES.validate_status_update(&stored, &new).is_empty());
+        new["status"]["allocation"]["devices"]["results"][0]["device"] = "b".into();
+        let changed = messages(&RULES.validate_status_update(&stored, &new));
+        assert_eq!(changed.len(), 1);
+        assert!(changed[0].ends_with("field is immutable"), "{changed:?}");
+    }
 
     #[test]
     fn what_is_said_of_a_device_goes_with_it() {

@@ -1,6 +1,8 @@
 //! `ResourceClaimTemplate`: what the claims of pods are made from. Nothing in it changes.
 
-use super::claim_spec;
+use serde_json::Value;
+
+use super::{claim_spec, device};
 use crate::kinds::core::pod::claims::template_metadata;
 use crate::kinds::kind::Kind;
 use crate::resource::Effect;
@@ -19,9 +21,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
-    default: |template| {
-        within(template, "spec", |spec| within(spec, "spec", claim_spec::defaults));
-    },
+    default: |template| within(template, "spec", defaults),
     check: |template, old, errors| {
         if old.is_null() {
             let outer = template.at("spec");
@@ -29,6 +29,12 @@ const RULES: Rules = Rules {
             claim_spec::check(&outer.at("spec"), errors);
         }
     },
-    change: |template, old, errors| template.at("spec").unchanged(&old["spec"], errors),
+    change: |template, old, errors| {
+        device::fixed(&template.at("spec"), &old["spec"], defaults, errors);
+    },
     ..Rules::NONE
 };
+
+fn defaults(spec: &mut Value) {
+    within(spec, "spec", claim_spec::defaults);
+}

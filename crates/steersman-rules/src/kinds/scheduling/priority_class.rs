@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::kind::{Kind, Trait};
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, text};
+use crate::rules::document::{fill, set, text, within};
 use crate::table::{Column, age};
 
 /// What is said of PriorityClasses.
@@ -14,7 +14,6 @@ pub(super) const KIND: Kind = Kind {
     plural: "priorityclasses",
     name: "PriorityClass",
     short_names: &["pc"],
-    traits: &[Trait::Generation],
     rules: &RULES,
     columns,
     ..Kind::of_cluster(super::GROUP, "v1")
@@ -22,6 +21,8 @@ pub(super) const KIND: Kind = Kind {
 
 const RULES: Rules = Rules {
     default: |class| fill(class, "preemptionPolicy", "PreemptLowerPriority"),
+    // It is never raised.
+    create: |class| within(class, "metadata", |metadata| set(metadata, "generation", 1)),
     check,
     change: |class, old, errors| {
         let value = class.at("value");

@@ -26,8 +26,21 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
-const RULES: Rules =
-    Rules { default: defaults, keep: count_change, check, change, warn, ..Rules::NONE };
+const RULES: Rules = Rules { default: defaults, create, keep, check, change, warn, ..Rules::NONE };
+
+/// Kubernetes has it off, unless somebody asks for it.
+const OFF: &str = "preventPodSchedulingIfMissing";
+
+fn create(driver: &mut Value) {
+    within(driver, "spec", |spec| drop(spec.as_object_mut().and_then(|spec| spec.remove(OFF))));
+}
+
+fn keep(old: &Value, new: &mut Value) {
+    if old["spec"][OFF].is_null() {
+        create(new);
+    }
+    count_change(old, new);
+}
 
 fn defaults(driver: &mut Value) {
     within(driver, "spec", |spec| {

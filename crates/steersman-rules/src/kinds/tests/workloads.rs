@@ -307,12 +307,28 @@ fn counts_in_a_status_fit_together() {
         ),
     ] {
         let mut old = object(("apps", kind));
-        old["status"]["collisionCount"] = json!(if kind == "DaemonSet" { 2 } else { 0 });
+        if kind == "DaemonSet" {
+            old["status"]["collisionCount"] = json!(2);
+        }
         let mut new = old.clone();
         new["status"] = status;
         let errors = for_kind("apps", kind).validate_status_update(&old, &new);
         let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
         assert_eq!(messages, expected, "{kind}");
+    }
+}
+
+#[test]
+fn a_count_of_collisions_may_not_be_taken_away() {
+    for (kind, refused) in [("Deployment", 0), ("StatefulSet", 0), ("DaemonSet", 3)] {
+        let mut old = object(("apps", kind));
+        let new = old.clone();
+        assert!(for_kind("apps", kind).validate_status_update(&old, &new).is_empty(), "{kind}");
+        old["status"]["collisionCount"] = json!(refused);
+        let errors = for_kind("apps", kind).validate_status_update(&old, &new);
+        let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
+        let expected = "status.collisionCount: Invalid value: 0: cannot be decremented";
+        assert_eq!(messages, [expected], "{kind}");
     }
 }
 
@@ -367,16 +383,113 @@ fn the_data_of_a_revision_is_an_object_and_stays() {
     );
 }
 
+/// A workload with something to warn of in its template, changed in another part, and in no part.
+fn with_warning(kind: (&str, &str)) -> [Value; 3] {
+    let mut old = object(kind);
+    old["metadata"]["generation"] = json!(1);
+    let pod = match kind.1 {
+        "CronJob" => &mut old["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+        _ => &mut old["spec"]["template"]["spec"],
+    };
+    pod["terminationGracePeriodSeconds"] = json!(-1);
+    let mut changed = old.clone();
+    changed["spec"]["minReadySeconds"] = json!(1);
+    changed["metadata"]["generation"] = json!(2);
+    let mut labelled = old.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    [old, changed, labelled]
+}
+
+const NEGATIVE: &str = "terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated \
+     as 1";
+
 #[test]
-fn a_template_is_warned_about_when_it_comes_or_changes() {
-    let rules = for_kind("apps", "Deployment");
-    let mut old = object(("apps", "Deployment"));
-    old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(-1);
-    let warning = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative \
-                   values are invalid and will be treated as 1";
-    assert_eq!(rules.warnings(&old, None), [warning]);
-    assert!(rules.warnings(&old, Some(&old)).is_empty());
+fn a_template_is_warned_about_whenever_the_object_asks_for_something_else() {
+    for (kind, place) in [
+        (("apps", "Deployment"), "spec.template.spec"),
+        (("apps", "ReplicaSet"), "spec.template.spec"),
+        (("apps", "StatefulSet"), "spec.template.spec"),
+        (("batch", "Job"), "spec.template.spec"),
+        (("batch", "CronJob"), "spec.jobTemplate.spec.template.spec"),
+    ] {
+        let rules = for_kind(kind.0, kind.1);
+        let [old, changed, labelled] = with_warning(kind);
+        let warning = format!("{place}.{NEGATIVE}");
+        assert_eq!(rules.warnings(&old, None), [warning.as_str()], "{kind:?}");
+        assert_eq!(rules.warnings(&changed, Some(&old)), [warning.as_str()], "{kind:?}");
+        assert_eq!(rules.warnings(&labelled, Some(&old)), [""; 0], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_daemon_set_is_warned_about_when_its_template_changes() {
+    let rules = for_kind("apps", "DaemonSet");
+    let [old, changed, _] = with_warning(("apps", "DaemonSet"));
+    assert_eq!(rules.warnings(&changed, Some(&old)), [""; 0]);
     let mut new = old.clone();
     new["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
-    assert_eq!(rules.warnings(&new, Some(&old)), [warning]);
+    rules.prepare_update(&old, &mut new);
+    assert_eq!(rules.warnings(&new, Some(&old)), [format!("spec.template.spec.{NEGATIVE}")]);
+}
+
+#[test]
+fn a_replication_controller_is_warned_about_the_template_that_goes() {
+    let rules = for_kind("", "ReplicationController");
+    let [old, _, _] = with_warning(("", "ReplicationController"));
+    let mut new = old.clone();
+    new["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(1);
+    new["metadata"]["generation"] = json!(2);
+    let warning = format!("spec.template.spec.{NEGATIVE}");
+    assert_eq!(rules.warnings(&new, Some(&old)), [warning.as_str()]);
+    assert_eq!(rules.warnings(&old, Some(&new)), [""; 0]);
+}
+
+#[test]
+fn parts_of_bytes_in_the_claims_of_a_set_are_warned_of_whenever_it_is_written() {
+    let rules = for_kind("apps", "StatefulSet");
+    let mut set = object(("apps", "StatefulSet"));
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "d"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}},
+    }}]);
+    let why = "fractional byte value \"1500m\" is invalid, must be an integer";
+    let place = "spec.volumeClaimTemplates[0]";
+    assert_eq!(rules.warnings(&set, None), [format!("{place}.resources.requests[storage]: {why}")]);
+    assert_eq!(
+        rules.warnings(&set, Some(&set)),
+        [format!("{place}.Spec.resources.requests[storage]: {why}")]
+    );
+}
+
+#[test]
+fn what_an_unsound_selector_selects_nobody_can_tell() {
+    let selector = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
+    let shown = selector.to_string();
+    let operator = "spec.selector.matchExpressions[0].operator: Invalid value: \"Near\": not a valid \
+                    selector operator";
+    let whole = format!("spec.selector: Invalid value: {shown}");
+    let policy = "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \
+                  \"Always\"";
+    for (kind, expected) in [
+        ("Deployment", vec![operator.to_owned(), format!("{whole}: invalid label selector")]),
+        ("ReplicaSet", vec![operator.to_owned(), format!("{whole}: invalid label selector")]),
+        ("StatefulSet", vec![operator.to_owned(), whole, policy.to_owned()]),
+        ("DaemonSet", vec![operator.to_owned(), policy.to_owned()]),
+    ] {
+        let errors = complaints(("apps", kind), |spec| {
+            spec["selector"] = selector.clone();
+            spec["template"]["spec"]["restartPolicy"] = json!("Never");
+        });
+        assert_eq!(errors, expected, "{kind}");
+    }
+}
+
+#[test]
+fn claims_of_a_set_may_share_a_name() {
+    let claim = json!({"metadata": {"name": "data"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    }});
+    let errors = complaints(("apps", "StatefulSet"), |spec| {
+        spec["volumeClaimTemplates"] = json!([claim, claim]);
+    });
+    assert_eq!(errors, Vec::<String>::new());
 }

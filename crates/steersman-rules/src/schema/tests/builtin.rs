@@ -375,3 +375,51 @@ fn parsing_the_table_is_quick_enough_to_be_unnoticed() {
     assert!(text.len() < 150_000, "{} bytes", text.len());
     assert!(text.lines().count() < 5_000);
 }
+
+/// The definition of a kind whose root has these parts.
+fn definition(parts: &Value) -> Value {
+    let schema = json!({"type": "object", "properties": {"list": parts}});
+    let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema}});
+    json!({"spec": {"versions": [version]}})
+}
+
+/// Go reads what is below `items` with a decoder of its own, which drops what it does not know and
+/// tells of no more of a mistake than where it was called.
+#[test]
+fn parts_of_schemas_are_schemas() {
+    let kind = Schema::builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
+    let below = json!({"type": "object", "const": 1, "description": "", "properties": {
+        "a": {"type": "string", "maxLength": 5, "x-descriptors": ["b"]},
+    }});
+    let sent = definition(&json!({"type": "array", "items": below})).to_string();
+    let (mut read, findings) = crate::body::json::read(sent.as_bytes(), &kind).unwrap();
+    assert!(findings.is_empty(), "{findings:?}");
+    kind.settle(&mut read);
+    let kept = json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}}});
+    let kept = definition(&json!({"type": "array", "items": kept}));
+    let schema = |object: &Value| object["spec"]["versions"][0]["schema"].clone();
+    assert_eq!(schema(&read), schema(&kept));
+
+    let path =
+        "JSONSchemaProps.spec.versions.schema.openAPIV3Schema.properties.items of type int64";
+    let wrong = json!({"items": {"properties": {"a": {"maxLength": "5"}}}});
+    assert_eq!(
+        kind.type_errors(&definition(&wrong)),
+        [format!("json: cannot unmarshal string into Go struct field {path}")]
+    );
+    let deeper = json!({"items": {"additionalProperties": {"maxLength": "5"}}});
+    assert_eq!(kind.type_errors(&definition(&deeper)), kind.type_errors(&definition(&wrong)));
+    for fine in [json!(true), json!(false), json!({"type": "string"})] {
+        assert!(kind.type_errors(&definition(&json!({"additionalProperties": fine}))).is_empty());
+    }
+    assert_eq!(
+        kind.type_errors(&definition(&json!({"additionalProperties": 1}))),
+        ["boolean or JSON schema expected"]
+    );
+    assert_eq!(
+        kind.restore_mistake(&definition(&wrong)).as_deref(),
+        Some(
+            "json: cannot unmarshal string into Go struct field JSONSchemaProps.properties.maxLength of type int64"
+        )
+    );
+}

@@ -77,8 +77,10 @@ fn default(cron: &mut Value) {
 fn warn(cron: &Value, old: Option<&Value>) -> Vec<String> {
     let mut found = job::warnings_of(cron, "spec.jobTemplate.spec", old);
     if old.is_some() && text(&cron["spec"]["schedule"]).contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in spec.schedule, use timeZone instead, see \
-                   https://kubernetes.io/blog/2022/09/30/enforce-cronjob-tz/ for more details";
+        // The path is that of Kubernetes.
+        let why = "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                   https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more \
+                   details";
         found.push(why.to_owned());
     }
     found

@@ -81,6 +81,17 @@ fn a_time_zone_stands_in_its_own_field() {
 }
 
 #[test]
+fn a_time_zone_in_the_schedule_is_warned_of_whenever_the_cron_job_changes() {
+    let zoned = cron("TZ=UTC * * * * *");
+    assert_eq!(RULES.warnings(&zoned, None), [""; 0], "it is refused");
+    assert_eq!(
+        RULES.warnings(&zoned, Some(&zoned)),
+        ["cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+          https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"]
+    );
+}
+
+#[test]
 fn mistakes_of_a_cron_job() {
     let mut long = cron("@daily");
     long["metadata"]["name"] = json!("c".repeat(53));

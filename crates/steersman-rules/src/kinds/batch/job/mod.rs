@@ -41,15 +41,19 @@ const RULES: Rules = Rules {
     },
     keep: |old, job| disabled::drop_of_template(job, "/spec/template", old),
     check: |job, old, errors| {
-        if old.is_null() {
-            generated_selector(job.value, errors);
-        }
+        generated_selector(job.value, old, errors);
         selecting_spec(job, errors);
+        spec::name_allows_completions(job.value, errors);
         if !old.is_null() {
+            // Kubernetes looks at the spec of a changed job twice, and so tells its mistakes twice.
+            if !errors.is_empty() {
+                selecting_spec(job, errors);
+            }
             update::validate(old, job.value, errors);
         }
-        spec::name_allows_completions(job.value, errors);
     },
+    // Which labels a job must have depends on what it had, so all is said above.
+    check_existing: Some(|_, _, _| {}),
     check_status: |job, old, errors| errors.extend(status::validate(old, job.value)),
     warn: |job, old| warnings_of(job, "spec", old),
     ..Rules::NONE
@@ -122,16 +126,21 @@ pub(super) fn default_template(spec: &mut Value) {
     within(spec, "template", defaults::template);
 }
 
-fn generated_selector(job: &Value, errors: &mut Errors) {
+/// A selector that is generated is that of this job, and so are the labels. Jobs that are older than
+/// the labels with a prefix need not have them.
+fn generated_selector(job: &Value, old: &Value, errors: &mut Errors) {
     let metadata = &job["metadata"];
     let spec = &job["spec"];
     if spec["manualSelector"] == true || spec["selector"].is_null() {
         return;
     }
     let labels = template::labels(spec);
+    let had = |key: &str| !template::labels(&old["spec"])[format!("{PREFIX}{key}")].is_null();
+    let prefixes: &[&str] =
+        if old.is_null() || (had(UID) && had(NAME)) { &["", PREFIX] } else { &[""] };
     let mut expected = json!({});
-    for (key, value) in [(UID, &metadata["uid"]), (NAME, &metadata["name"])] {
-        for prefix in ["", PREFIX] {
+    for prefix in prefixes {
+        for (key, value) in [(UID, &metadata["uid"]), (NAME, &metadata["name"])] {
             let key = format!("{prefix}{key}");
             let field = format!("spec.template.metadata.labels[{key}]");
             let why = format!("must be '{}'", text(value));
@@ -143,7 +152,7 @@ fn generated_selector(job: &Value, errors: &mut Errors) {
             expected[key] = value.clone();
         }
     }
-    if !matches(&spec["selector"], &expected) {
+    if is_sound(&spec["selector"]) && !matches(&spec["selector"], &expected) {
         let why = "`selector` not auto-generated";
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], why));
     }
@@ -155,16 +164,28 @@ fn selecting_spec(job: &At<'_, '_>, errors: &mut Errors) {
     let selector = spec.at("selector");
     if selector.is_set() {
         label_selector(&selector, errors);
-        let matches = matches(selector.value, template::labels(spec.value));
-        template::matching(&spec, matches, errors);
     } else {
         errors.push(selector.required(""));
     }
+    // What a selector means that is not sound nobody can tell; a missing one selects nothing.
+    if is_sound(selector.value) {
+        let labels = template::labels(spec.value);
+        template::matching(&spec, selector.is_set() && matches(selector.value, labels), errors);
+    }
+}
+
+fn is_sound(selector: &Value) -> bool {
+    let mut errors = Errors::default();
+    label_selector(&At::root(selector), &mut errors);
+    errors.is_empty()
 }
 
 /// The warnings about an object with a job's spec.
 pub(super) fn warnings_of(object: &Value, path: &str, old: Option<&Value>) -> Vec<String> {
     let mut found = Vec::new();
+    if !template::is_new_generation(object, old) {
+        return found;
+    }
     if old.is_none() {
         found.extend(warnings::of_name(object, "Pod names and hostnames"));
     }

@@ -28,7 +28,7 @@ fn generated_labels_are_held_against_name_and_uid() {
     }
     let complaints = |job: &Value| {
         let mut errors = Errors::default();
-        generated_selector(job, &mut errors);
+        generated_selector(job, &Value::Null, &mut errors);
         messages(&errors)
     };
     assert_eq!(complaints(&job), [""; 0]);
@@ -38,6 +38,54 @@ fn generated_labels_are_held_against_name_and_uid() {
         format!("spec.template.metadata.labels[{key}]: Invalid value: {labels}: must be 'k'")
     });
     assert_eq!(complaints(&job), expected);
+}
+
+#[test]
+fn a_changed_job_still_carries_its_labels() {
+    let old = job(json!({"suspend": true}));
+    let mut new = old.clone();
+    new["spec"]["template"]["metadata"]["labels"]["job-name"] = json!("other");
+    let labels = &new["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(
+        messages(&RULES.validate_update(&old, &new)),
+        [format!("spec.template.metadata.labels[job-name]: Invalid value: {labels}: must be 'j'")]
+    );
+    // A job that is older than the labels with a prefix has none.
+    let mut old = old;
+    let labels = old["spec"]["template"]["metadata"]["labels"].as_object_mut().unwrap();
+    labels.retain(|key, _| !key.starts_with(PREFIX));
+    old["spec"]["selector"] = json!({"matchLabels": {"controller-uid": "u-1"}});
+    assert_eq!(messages(&RULES.validate_update(&old, &old)), [""; 0]);
+    assert_eq!(RULES.validate_create(&old).len(), 2);
+}
+
+#[test]
+fn a_selector_is_held_against_labels_only_if_it_is_sound() {
+    let selecting = |selector: Value| {
+        let mut job = job(json!({"manualSelector": true}));
+        job["spec"]["selector"] = selector;
+        messages(&RULES.validate_create(&job))
+    };
+    let mismatch = "spec.template.metadata.labels: Invalid value: {}: `selector` does not match \
+                    template `labels`";
+    assert_eq!(selecting(Value::Null), ["spec.selector: Required value", mismatch]);
+    assert_eq!(selecting(json!({"matchLabels": {"a": "b"}})), [mismatch]);
+    assert_eq!(
+        selecting(json!({"matchExpressions": [{"key": "a", "operator": "Near"}]})),
+        [
+            "spec.selector.matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector \
+          operator"
+        ]
+    );
+}
+
+#[test]
+fn mistakes_in_the_spec_of_a_changed_job_are_told_twice() {
+    let old = job(json!({}));
+    let mut new = old.clone();
+    new["spec"]["parallelism"] = json!(-1);
+    let mistake = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0";
+    assert_eq!(messages(&RULES.validate_update(&old, &new)), [mistake, mistake]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::names;
 use crate::rules::Rules;
 use crate::rules::address::{self, Cidr};
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, is_empty, items, remove, text, within_existing};
+use crate::rules::document::{fill, is_empty, items, remove, set, text, within_existing};
 use crate::rules::resource_name::check_amount;
 use crate::table::cells::condition;
 use crate::table::{Column, age};
@@ -47,7 +47,7 @@ const RULES: Rules = Rules {
     change,
     prepare_status,
     check_status: change,
-    warn: |node, _| warnings(node),
+    warn: |node, _| warnings(&At::root(node)),
     ..Rules::NONE
 };
 
@@ -61,12 +61,15 @@ fn default(node: &mut Value) {
         }
     });
     within_existing(node, "spec", |spec| {
-        let one = spec["podCIDR"].clone();
-        let many = spec["podCIDRs"].clone();
-        if !text(&one).is_empty() && is_empty(&many) {
-            fill(spec, "podCIDRs", vec![one]);
-        } else if text(&one).is_empty() && !is_empty(&many) {
-            fill(spec, "podCIDR", many[0].clone());
+        let one = text(&spec["podCIDR"]).to_owned();
+        let first = spec["podCIDRs"][0].clone();
+        if one.is_empty() {
+            if !first.is_null() {
+                set(spec, "podCIDR", first);
+            }
+        } else if first != one.as_str() {
+            // Who changes the one may not know of the many.
+            set(spec, "podCIDRs", vec![one]);
         }
     });
 }
@@ -184,15 +187,19 @@ fn addresses(node: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn warnings(node: &Value) -> Vec<String> {
+fn warnings(node: &At<'_, '_>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !node["spec"]["configSource"].is_null() {
-        warnings.push("spec.configSource: the feature is no longer supported".to_owned());
+    let spec = node.at("spec");
+    if spec.at("configSource").is_set() {
+        warnings.push("spec.configSource: the feature is removed".to_owned());
     }
-    if !text(&node["spec"]["externalID"]).is_empty() {
+    if !spec.at("externalID").text().is_empty() {
         warnings.push(
             "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
         );
+    }
+    for range in spec.each("podCIDRs") {
+        warnings.extend(address::cidr_warnings(&range.path(), range.text()));
     }
     warnings
 }

@@ -88,6 +88,36 @@ fn configuration_from_the_cluster_is_dropped_or_checked() {
 }
 
 #[test]
+fn the_one_range_for_pods_is_the_first_of_all() {
+    for (one, many, expected) in [
+        (json!("10.0.0.0/24"), json!(null), json!(["10.0.0.0/24"])),
+        (json!("10.0.0.0/24"), json!([]), json!(["10.0.0.0/24"])),
+        (json!("10.0.0.0/24"), json!(["10.9.0.0/24", "fd00::/64"]), json!(["10.0.0.0/24"])),
+        (json!("10.0.0.0/24"), json!(["10.0.0.0/24", "a"]), json!(["10.0.0.0/24", "a"])),
+        (json!(""), json!(["10.0.0.0/24"]), json!(["10.0.0.0/24"])),
+    ] {
+        let mut node = json!({"spec": {"podCIDR": one, "podCIDRs": many}});
+        RULES.fill_in(&mut node);
+        let filled = json!({"podCIDR": "10.0.0.0/24", "podCIDRs": expected});
+        assert_eq!(node["spec"], filled, "{one} {many}");
+    }
+    let old = json!({"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}});
+    let mut new = old.clone();
+    new["spec"]["podCIDR"] = json!("10.9.0.0/24");
+    RULES.fill_in(&mut new);
+    assert_eq!(
+        messages(&RULES.validate_update(&old, &new)),
+        ["spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid"]
+    );
+    new["spec"]["podCIDRs"] = json!(["FD00::/64"]);
+    assert_eq!(
+        RULES.warnings(&new, None),
+        ["spec.podCIDRs[0]: IPv6 CIDR value \"FD00::/64\" should be in RFC 5952 canonical format \
+          (\"fd00::/64\")"]
+    );
+}
+
+#[test]
 fn identities_and_swap_are_watched() {
     let old = json!({"spec": {"externalID": "a"}});
     let new = json!({"spec": {"externalID": "b"}});

@@ -40,6 +40,9 @@ pub(super) const KIND: Kind = Kind {
 const ACCESS_MODES: &[&str] =
     &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
+/// What `spec.mountOptions` was before.
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+
 /// The two forms of a volume.
 pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
@@ -61,7 +64,12 @@ const RULES: Rules = Rules {
         });
     },
     status: Some(|| json!({"phase": "Pending"})),
-    check,
+    check: |volume, _, errors| {
+        check(volume, errors);
+        mount_options(volume, errors);
+    },
+    // The options are looked at once only.
+    check_existing: Some(|volume, _, errors| check(volume, errors)),
     change,
     prepare_status: |_, volume| {
         within(volume, "status", |status| fill_text(status, "phase", "Pending"));
@@ -70,7 +78,7 @@ const RULES: Rules = Rules {
     ..Rules::NONE
 };
 
-fn check(volume: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+fn check(volume: &At<'_, '_>, errors: &mut Errors) {
     let spec = &volume.at("spec");
     access_modes(spec, errors);
     capacity(spec, errors);
@@ -104,6 +112,20 @@ fn check(volume: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
             let detail = "has to be specified when using volumeAttributesClassName";
             errors.push(csi.required(detail));
         }
+    }
+}
+
+/// Only some sources take the options that an annotation names.
+fn mount_options(volume: &At<'_, '_>, errors: &mut Errors) {
+    let annotation = &volume.value["metadata"]["annotations"][MOUNT_OPTIONS];
+    let takes_options = || {
+        let spec = volume.at("spec");
+        source::WITH_MOUNT_OPTIONS.iter().any(|key| spec.at(key).is_set())
+    };
+    if !annotation.is_null() && !takes_options() {
+        let field = format!("metadata.annotations.{MOUNT_OPTIONS}");
+        let why = "may not specify mount options for this volume type";
+        errors.push(FieldError::forbidden(field, why));
     }
 }
 

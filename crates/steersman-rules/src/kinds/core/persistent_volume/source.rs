@@ -46,6 +46,23 @@ const SOURCES: &[(&str, &str, &[&str])] = &[
     ("csi", "csi", &[]),
 ];
 
+/// The sources that take the options of an annotation.
+pub(super) const WITH_MOUNT_OPTIONS: &[&str] = &[
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+
 /// What sources are filled in with: texts that may not be empty.
 const TEXTS: &[(&str, &[(&str, &str)])] = &[
     ("rbd", &[("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")]),

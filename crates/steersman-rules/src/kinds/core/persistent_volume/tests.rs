@@ -195,6 +195,23 @@ fn labels_of_nodes_may_change_to_their_newer_names() {
 }
 
 #[test]
+fn options_of_mounts_in_an_annotation_are_for_some_sources() {
+    let with_options = |source: &str, value: Value| {
+        let mut volume = volume(source, value);
+        volume["metadata"]["annotations"] = json!({"volume.beta.kubernetes.io/mount-options": ""});
+        volume
+    };
+    let path = with_options("hostPath", json!({"path": "/a"}));
+    let expected = "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: may not \
+                    specify mount options for this volume type";
+    assert_eq!(RULES.validate_create(&path)[0].message(), expected);
+    assert_eq!(RULES.validate_update(&path, &path)[0].message(), expected);
+    assert_eq!(RULES.validate_existing(&path).len(), 0);
+    let nfs = with_options("nfs", json!({"server": "s", "path": "/a"}));
+    assert_eq!(RULES.validate_create(&nfs).len(), 0);
+}
+
+#[test]
 fn what_is_of_old_is_warned_of() {
     let mut volume = volume("storageos", json!({"volumeName": "v"}));
     volume["metadata"]["annotations"] = json!({"volume.beta.kubernetes.io/mount-options": "ro"});

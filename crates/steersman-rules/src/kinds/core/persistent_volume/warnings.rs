@@ -1,5 +1,6 @@
 //! What is valid in a persistent volume, but of old.
 
+use super::MOUNT_OPTIONS;
 use crate::rules::at::At;
 use crate::rules::node_label;
 
@@ -9,10 +10,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
         "volume.beta.kubernetes.io/storage-class",
         "deprecated since v1.8; use \"storageClassName\" attribute instead",
     ),
-    (
-        "volume.beta.kubernetes.io/mount-options",
-        "deprecated since v1.31; use \"mountOptions\" attribute instead",
-    ),
+    (MOUNT_OPTIONS, "deprecated since v1.31; use \"mountOptions\" attribute instead"),
 ];
 
 /// Sources that nothing serves any more: the field, how it is told, and since when.

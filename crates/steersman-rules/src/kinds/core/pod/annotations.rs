@@ -9,7 +9,7 @@ use super::security::APPARMOR_MAX;
 use super::spec::each_container;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{each, fill, text, within};
+use crate::rules::document::{each, fill, remove, text, within, within_existing};
 use crate::rules::go_json::{self, Shape};
 
 /// Marks the image of a static pod.
@@ -19,6 +19,26 @@ const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// Init containers were written as JSON once. Nodes of then would heed that instead of the fields.
+const INIT_CONTAINERS: [&str; 4] = [
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+];
+
+/// Drops what a pod or a template says of init containers in annotations.
+pub(super) fn drop_init_containers(pod: &mut Value) {
+    within_existing(pod, "metadata", |metadata| {
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let Some(annotations) = annotations else { return };
+        let dropped = INIT_CONTAINERS.iter().filter_map(|key| annotations.remove(*key)).count();
+        if dropped > 0 && annotations.is_empty() {
+            remove(metadata, "annotations");
+        }
+    });
+}
 
 /// The mistakes in the annotations of a pod or a template. `annotations` is where they lie.
 pub(in crate::kinds) fn validate(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
@@ -133,6 +153,50 @@ fn app_armor(profile: &At<'_, '_>, container: &str, spec: &At<'_, '_>, errors: &
     if !known && !text.starts_with("localhost/") {
         errors.push(profile.invalid(&format!("invalid AppArmor profile name: {text:?}")));
     }
+}
+
+/// The warnings about annotations without the fields that replaced them. What a pod itself says of
+/// AppArmor has been copied to fields by now, so a field that agrees does not count there.
+pub(super) fn warn(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
+    const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+    let annotations = pod.at("metadata.annotations");
+    if annotations.is_empty() {
+        return;
+    }
+    let spec = pod.at("spec");
+    let of_pod = annotations.entry(SECCOMP_POD);
+    if of_pod.is_set() && spec.at("securityContext.seccompProfile").is_absent() {
+        warnings.push(format!("{}: {SECCOMP}", of_pod.path()));
+    }
+    each_container(&spec, |container| {
+        let name = container.at("name").text();
+        let key = format!("{SECCOMP_CONTAINER}{name}");
+        let seccomp = annotations.entry(&key);
+        if seccomp.is_set() && container.at("securityContext.seccompProfile").is_absent() {
+            warnings.push(format!("{}: {SECCOMP}", seccomp.path()));
+        }
+        let key = format!("{APP_ARMOR}{name}");
+        let app_armor = annotations.entry(&key);
+        if app_armor.is_set() && lacks_app_armor(pod, container, app_armor.text()) {
+            let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
+            warnings.push(format!("{}: {why}", app_armor.path()));
+        }
+    });
+}
+
+/// Whether an annotation says what no field does.
+fn lacks_app_armor(pod: &At<'_, '_>, container: &At<'_, '_>, annotation: &str) -> bool {
+    let is_template = !pod.path().is_empty();
+    if !is_template && pod.at("spec.os.name").text() == "windows" {
+        return false;
+    }
+    let said = app_armor_profile(annotation);
+    let own = container.at("securityContext.appArmorProfile");
+    if own.is_set() {
+        return !is_template && said.as_ref() == Some(own.value);
+    }
+    let of_pod = pod.at("spec.securityContext.appArmorProfile");
+    of_pod.is_absent() || said.as_ref() != Some(of_pod.value)
 }
 
 /// Where an annotation and the field that replaced it are both given, they must agree.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{annotations, image, resources};
 use crate::rules::document::{
     each, fill, fill_number, fill_text, set, text, within, within_existing,
 };
@@ -38,10 +39,12 @@ pub(in crate::kinds) fn pod_only(spec: &mut Value) {
             }
         });
     }
+    resources::default_of_pod(spec);
 }
 
 /// Fills in a pod template.
 pub(in crate::kinds) fn template(template: &mut Value) {
+    annotations::drop_init_containers(template);
     within(template, "spec", pod_spec);
 }
 
@@ -65,7 +68,7 @@ const SOURCES: &[(&str, &[(&str, &str)])] = &[
 
 /// What is newest may change, so it is always asked for.
 fn pull_policy(image: &str) -> &'static str {
-    if is_latest(image) { "Always" } else { "IfNotPresent" }
+    if image::is_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
 fn container(container: &mut Value) {
@@ -160,34 +163,4 @@ fn requests_from_limits(resources: &mut Value) {
             fill(requests, &name, limit);
         }
     });
-}
-
-/// Whether an image means whatever is newest: tagged so, or neither tagged nor pinned.
-fn is_latest(image: &str) -> bool {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(n, d)| (n, Some(d)));
-    let last = name.rsplit('/').next().unwrap_or_default();
-    match last.split_once(':') {
-        Some((_, tag)) => tag == "latest",
-        None => digest.is_none() && !image.is_empty(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_latest;
-
-    #[test]
-    fn an_image_without_tag_or_digest_is_the_latest() {
-        for (image, latest) in [
-            ("nginx", true),
-            ("nginx:latest", true),
-            ("registry:5000/nginx", true),
-            ("registry:5000/nginx:1.2", false),
-            ("nginx@sha256:abc", false),
-            ("nginx:latest@sha256:abc", true),
-            ("", false),
-        ] {
-            assert_eq!(is_latest(image), latest, "{image}");
-        }
-    }
 }

@@ -1,8 +1,7 @@
 //! What a pod is called, and how it finds others by their names.
 
-use std::net::IpAddr;
-
 use crate::names;
+use crate::rules::address;
 use crate::rules::at::{At, Errors};
 
 const NAMESERVERS_MAX: usize = 3;
@@ -28,7 +27,7 @@ pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Errors) {
         errors.push(servers.invalid(&why));
     }
     for server in servers.items() {
-        ip(&server, errors);
+        address::strict_ip(&server, errors);
     }
     if searches.len() > SEARCHES_MAX {
         let why = format!("must not have more than {SEARCHES_MAX} search paths");
@@ -67,18 +66,10 @@ fn subdomain_with_underscore(name: &str) -> Vec<String> {
     vec![why.to_owned()]
 }
 
-/// Complains about what is not an address.
-pub(super) fn ip(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.text().parse::<IpAddr>().is_err() {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        errors.push(at.invalid(why));
-    }
-}
-
 /// The mistakes in `hostAliases`.
 pub(super) fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
     for alias in list.items() {
-        ip(&alias.at("ip"), errors);
+        address::strict_ip(&alias.at("ip"), errors);
         for name in alias.each("hostnames") {
             name.follows(names::dns1123_subdomain, errors);
         }

@@ -1,5 +1,6 @@
 //! Variables of the environment, and where their values come from.
 
+use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::at::{At, Errors};
@@ -151,8 +152,12 @@ pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Er
         };
         let complaints = names::qualified_name(&key);
         errors.extend(complaints.iter().map(|why| reference.invalid_value(key.as_str(), why)));
-    } else if !fields.contains(&field) {
-        errors.push(path.not_supported(fields));
+    } else {
+        // The name that clients of old have for it.
+        let field = if field == "spec.host" { "spec.nodeName" } else { field };
+        if !fields.contains(&field) {
+            errors.push(FieldError::not_supported(path.path(), &field.into(), fields));
+        }
     }
 }
 

@@ -15,8 +15,11 @@ mod dns;
 mod env;
 mod ephemeral;
 mod host;
+mod image;
 mod label_keys;
 mod mounts;
+mod overlaps;
+mod ports;
 mod probes;
 mod projected;
 mod qos;
@@ -41,7 +44,8 @@ use serde_json::{Value, json};
 use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, items, set, text, within};
+use crate::rules::document::{items, set, text, within};
+use crate::rules::status_addresses;
 
 /// What is said of `Pod`.
 pub(super) const KIND: Kind = Kind {
@@ -89,11 +93,13 @@ const RULES: Rules = Rules {
     prepare_status: status::prepare,
     check_status,
     warn,
+    warn_status: status_addresses::of_pod,
     grace_period,
     ..Rules::NONE
 };
 
 fn default(pod: &mut Value) {
+    annotations::drop_init_containers(pod);
     within(pod, "spec", |spec| {
         defaults::pod_spec(spec);
         defaults::pod_only(spec);
@@ -101,10 +107,7 @@ fn default(pod: &mut Value) {
 }
 
 fn create(pod: &mut Value) {
-    within(pod, "spec", |spec| {
-        disabled::drop_of_spec(spec, &Value::Null);
-        resources::default_of_pod(spec);
-    });
+    within(pod, "spec", |spec| disabled::drop_of_spec(spec, &Value::Null));
     label_keys::merge(pod);
     annotations::copy_app_armor(pod);
     let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
@@ -121,13 +124,7 @@ fn create(pod: &mut Value) {
 }
 
 fn keep(old: &Value, new: &mut Value) {
-    let old = &old["spec"];
-    within(new, "spec", |spec| {
-        disabled::drop_of_spec(spec, old);
-        if !old["resources"].is_null() {
-            fill(spec, "resources", old["resources"].clone());
-        }
-    });
+    within(new, "spec", |spec| disabled::drop_of_spec(spec, &old["spec"]));
 }
 
 fn check(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {

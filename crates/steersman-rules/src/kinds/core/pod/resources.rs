@@ -1,8 +1,8 @@
 //! What containers and pods ask for and may have at most.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::spec::Pod;
 use crate::field::FieldError;
@@ -77,15 +77,42 @@ pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a pod as a whole asks for, if it has limits and does not say: what its containers ask
-/// for, or its limits.
+/// Fills in the resources of the pod as a whole, where it has any, once its containers have theirs.
 pub(super) fn default_of_pod(spec: &mut Value) {
-    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
-    let asked = &spec["resources"]["requests"];
-    if spec["resources"].is_null() || (limits.is_empty() && is_empty(asked)) {
+    if !spec["resources"].is_null() {
+        default_limits(spec);
+        default_requests(spec);
+    }
+}
+
+/// The huge pages that the containers of a pod may have, unless it asks for some itself.
+fn default_limits(spec: &mut Value) {
+    let whole = &spec["resources"];
+    if is_empty(&whole["limits"]) && is_empty(&whole["requests"]) {
         return;
     }
-    let mut requests = asked.as_object().cloned().unwrap_or_default();
+    let containers = ["containers", "initContainers"].iter().flat_map(|list| items(&spec[*list]));
+    let limits = containers.filter_map(|container| container["resources"]["limits"].as_object());
+    let names: BTreeSet<&String> = limits.flat_map(Map::keys).collect();
+    let mut limits = whole["limits"].as_object().cloned().unwrap_or_default();
+    for name in names.into_iter().filter(|name| name.starts_with(HUGE_PAGES)) {
+        let known = limits.contains_key(name) || !whole["requests"][name].is_null();
+        if !known && let Some(sum) = of_containers(spec, "limits", name) {
+            limits.insert(name.clone(), sum.to_string().into());
+        }
+    }
+    if !limits.is_empty() {
+        set(&mut spec["resources"], "limits", limits);
+    }
+}
+
+/// What a pod with limits asks for without saying so: what its containers ask for, or its limits.
+fn default_requests(spec: &mut Value) {
+    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    if limits.is_empty() {
+        return;
+    }
+    let mut requests = spec["resources"]["requests"].as_object().cloned().unwrap_or_default();
     for name in ["cpu", "memory"] {
         if !requests.contains_key(name)
             && let Some(sum) = of_containers(spec, "requests", name)
@@ -93,10 +120,17 @@ pub(super) fn default_of_pod(spec: &mut Value) {
             requests.insert(name.to_owned(), sum.to_string().into());
         }
     }
-    for (name, limit) in limits {
+    for (name, limit) in limits.into_iter().filter(|(name, _)| is_of_pods(name)) {
         requests.entry(name).or_insert(limit);
     }
-    set(&mut spec["resources"], "requests", requests);
+    if !requests.is_empty() {
+        set(&mut spec["resources"], "requests", requests);
+    }
+}
+
+/// Whether a pod as a whole can have a resource.
+fn is_of_pods(name: &str) -> bool {
+    ["cpu", "memory"].contains(&name) || name.starts_with(HUGE_PAGES)
 }
 
 /// Huge pages cannot be promised twice, so those of the containers must fit into the pod's.
@@ -199,10 +233,7 @@ pub(in crate::kinds) fn container_resource(name: &str, at: &At<'_, '_>, errors: 
 }
 
 fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
-    if resource_name::check(name, at, errors)
-        && !["cpu", "memory"].contains(&name)
-        && !name.starts_with(HUGE_PAGES)
-    {
+    if resource_name::check(name, at, errors) && !is_of_pods(name) {
         let supported = ["cpu", "hugepages-", "memory"];
         errors.push(FieldError::not_supported(at.path(), &name.into(), &supported));
     }

@@ -5,23 +5,20 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{container_status, disabled, dns};
+use super::{container_status, disabled};
 use crate::field::FieldError;
 use crate::names;
+use crate::rules::address;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, items, set, text, within};
+use crate::rules::document::{fill_text, items, set, text, within};
 
-/// Puts back what a writer of the status did not know of.
+/// Puts back what a writer of the status did not know of: what the server itself has found.
 pub(super) fn prepare(old: &Value, new: &mut Value) {
     let before = &old["status"];
     within(new, "status", |status| {
-        for key in ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus"] {
-            if !before[key].is_null() {
-                fill(status, key, before[key].clone());
-            }
-        }
-        if status["qosClass"] == "" {
-            set(status, "qosClass", before["qosClass"].clone());
+        let class = text(&before["qosClass"]);
+        if !class.is_empty() {
+            fill_text(status, "qosClass", class);
         }
         keep_generation(before, status);
         keep_generations_of_conditions(before, status);
@@ -151,7 +148,8 @@ fn restarts(spec: &Value, container: Option<&Value>, code: i64) -> bool {
     if any_restarts_all {
         return true;
     }
-    let container = container.unwrap_or(&Value::Null);
+    // Of a container that nobody knows, nothing says that it may.
+    let Some(container) = container else { return false };
     for rule in rules(container) {
         let listed = items(&rule["exitCodes"]["values"]).contains(&code.into());
         if listed == (rule["exitCodes"]["operator"] == "In") {
@@ -241,14 +239,18 @@ fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     families(&hosts, &before["hostIPs"], errors);
 }
 
+/// At most one address of each family, all of them sound but those that were there before.
 fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     let known: HashSet<&str> = items(before).iter().map(|item| text(&item["ip"])).collect();
     for item in list.items().filter(|item| !known.contains(text(&item.value["ip"]))) {
-        dns::ip(&item.with(&item.value["ip"]), errors);
+        address::strict_ip(&item.with(&item.value["ip"]), errors);
+    }
+    if list.len() < 2 {
+        return;
     }
     let parsed: Vec<IpAddr> =
-        list.list().iter().filter_map(|item| text(&item["ip"]).parse().ok()).collect();
-    let six = parsed.iter().filter(|ip| ip.is_ipv6()).count();
+        list.list().iter().filter_map(|item| address::parse_ip(text(&item["ip"]))).collect();
+    let six = parsed.iter().filter(|ip| ip.to_canonical().is_ipv6()).count();
     if six > 1 || parsed.len() - six > 1 {
         errors.push(list.invalid("may specify no more than one IP for each IP family"));
     }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::{annotations, spec, warnings};
 use crate::names;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::same;
 use crate::rules::label_selector::{label_selector, matches};
 
 /// How a kind that replaces its pods is named in complaints.
@@ -17,19 +16,35 @@ pub(in crate::kinds) struct Kind {
     pub(in crate::kinds) of_deadline: &'static str,
 }
 
-/// The mistakes in `spec.selector` and `spec.template` of a kind with both.
+/// The mistakes in `spec.selector` and `spec.template` of a kind with both. What a selector means
+/// that is not sound nobody can tell, so the template is not held against it, nor looked at.
 pub(in crate::kinds) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
-    let selector = spec.at("selector");
-    if selector.is_set() {
-        label_selector(&selector, errors);
-        not_everything(&selector, kind, errors);
+    if selects(spec, kind, errors) {
+        validate_template(&spec.at("template"), errors);
+        always_restarts(&spec.at("template"), kind, errors);
     } else {
-        errors.push(selector.required(""));
+        errors.push(spec.at("selector").invalid("invalid label selector"));
     }
-    // A missing selector selects nothing, so the template does not match it either.
-    matching(spec, selector.is_set() && matches(selector.value, labels(spec.value)), errors);
-    validate_template(&spec.at("template"), errors);
-    always_restarts(&spec.at("template"), kind, errors);
+}
+
+/// The mistakes in `spec.selector`, and of a template that does not match it; whether the selector
+/// is sound.
+pub(in crate::kinds) fn selects(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) -> bool {
+    let selector = spec.at("selector");
+    if selector.is_absent() {
+        errors.push(selector.required(""));
+        // A missing selector selects nothing, so the template does not match it either.
+        matching(spec, false, errors);
+        return true;
+    }
+    let before = errors.len();
+    label_selector(&selector, errors);
+    let sound = errors.len() == before;
+    not_everything(&selector, kind, errors);
+    if sound {
+        matching(spec, matches(selector.value, labels(spec.value)), errors);
+    }
+    sound
 }
 
 /// Complains about a selector that is there and selects everything.
@@ -88,19 +103,22 @@ pub(in crate::kinds) fn always_restarts(template: &At<'_, '_>, kind: Kind, error
     }
 }
 
-/// The warnings about a template; none about one that stays as it was.
+/// The warnings about a template, whenever what the object asks for changes, be it another part.
 pub(in crate::kinds) fn warnings_of(
     object: &Value,
     path: &str,
     old: Option<&Value>,
 ) -> Vec<String> {
-    let root = At::root(object);
-    let template = root.at(path);
-    let before = old.map(|old| At::root(old).at(path).value);
-    if before.is_some_and(|before| same(before, template.value)) {
-        return Vec::new();
+    if is_new_generation(object, old) {
+        warnings::of(&At::root(object).at(path))
+    } else {
+        Vec::new()
     }
-    warnings::of(&template)
+}
+
+/// Whether an object is new, or asks for something else than it did.
+pub(in crate::kinds) fn is_new_generation(object: &Value, old: Option<&Value>) -> bool {
+    old.is_none_or(|old| old["metadata"]["generation"] != object["metadata"]["generation"])
 }
 
 /// The warnings about a template, and about a name that its pods take over.

@@ -5,10 +5,16 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::spec::each_container;
+use super::{annotations, overlaps, ports};
+use crate::kinds::core::persistent_volume_claim;
 use crate::names;
+use crate::rules::address;
 use crate::rules::amounts::fraction;
 use crate::rules::at::At;
 use crate::rules::node_label;
+
+/// Amounts of bytes.
+const BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
 
 /// Annotations that fields have replaced.
 const ANNOTATIONS: &[(&str, &str)] = &[
@@ -24,47 +30,38 @@ const ANNOTATIONS: &[(&str, &str)] = &[
         "security.alpha.kubernetes.io/unsafe-sysctls",
         "non-functional in v1.11+; use the \"sysctls\" field instead",
     ),
-    (
-        "seccomp.security.alpha.kubernetes.io/pod",
-        "non-functional in v1.27+; use the \"seccompProfile\" field instead",
-    ),
 ];
 
-/// The same, where the name of a container follows.
-const CONTAINER_ANNOTATIONS: &[(&str, &str)] = &[
+/// Volumes that nothing serves any more: the field, how it is told, and since when.
+const VOLUMES: &[(&str, &str, &str)] = &[
     (
-        "container.seccomp.security.alpha.kubernetes.io/",
-        "non-functional in v1.27+; use the \"seccompProfile\" field instead",
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
     ),
-    (
-        "container.apparmor.security.beta.kubernetes.io/",
-        "deprecated since v1.30; use the \"appArmorProfile\" field instead",
-    ),
-];
-
-const VOLUMES: &[(&str, &str)] = &[
-    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
 /// The warnings about a pod or a template; both have `metadata` and `spec`.
 pub(in crate::kinds) fn of(pod: &At<'_, '_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let spec = pod.at("spec");
-    annotations(pod, &mut warnings);
     nodes(&spec, &mut warnings);
-    pods(&spec, &mut warnings);
-    for volume in spec.each("volumes") {
-        let old = VOLUMES.iter().filter(|(key, _)| volume.at(key).is_set());
-        warnings.extend(old.map(|(key, why)| format!("{}: {why}", volume.at(key).path())));
+    let given = pod.at("metadata.annotations");
+    for (key, why) in ANNOTATIONS {
+        let annotation = given.entry(key);
+        if annotation.is_set() {
+            warnings.push(format!("{}: {why}", annotation.path()));
+        }
     }
+    volumes(&spec, &mut warnings);
     repeated(&spec.at("hostAliases"), "ip", &mut warnings);
     repeated(&spec.at("imagePullSecrets"), "name", &mut warnings);
     for secret in spec.each("imagePullSecrets") {
@@ -73,21 +70,26 @@ pub(in crate::kinds) fn of(pod: &At<'_, '_>) -> Vec<String> {
             warnings.push(format!("{path}: invalid empty name \"\""));
         }
     }
-    fraction(&spec.at("overhead"), "memory", &mut warnings);
+    for name in BYTES {
+        fraction(&spec.at("overhead"), name, &mut warnings);
+    }
+    annotations::warn(pod, &mut warnings);
     each_container(&spec, |container| {
         variables(&container.at("env"), &mut warnings);
         for list in ["resources.limits", "resources.requests"] {
-            for name in ["memory", "ephemeral-storage"] {
+            for name in BYTES {
                 fraction(&container.at(list), name, &mut warnings);
             }
         }
     });
-    ports(&spec, &mut warnings);
+    ports::warn(&spec, &mut warnings);
     let grace = spec.at("terminationGracePeriodSeconds");
     if grace.number().is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
         warnings.push(format!("{}: {why}", grace.path()));
     }
+    pods(&spec, &mut warnings);
+    addresses(&spec, &mut warnings);
     warnings
 }
 
@@ -103,14 +105,14 @@ pub(in crate::kinds) fn of_name(object: &Value, whose: &str) -> Option<String> {
     })
 }
 
-fn annotations(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
-    for (key, value) in pod.at("metadata.annotations").entries() {
-        let exact = ANNOTATIONS.iter().find(|(old, _)| *old == key);
-        let prefixed = || CONTAINER_ANNOTATIONS.iter().find(|(old, _)| key.starts_with(old));
-        if let Some((_, why)) = exact.or_else(prefixed) {
-            warnings.push(format!("{}: {why}", value.path()));
-        }
+fn volumes(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+    for volume in spec.each("volumes") {
+        let old = VOLUMES.iter().filter(|(key, ..)| volume.at(key).is_set());
+        warnings.extend(old.map(|(_, shown, why)| format!("{}: {why}", volume.at(shown).path())));
+        let claim = volume.at("ephemeral.volumeClaimTemplate.spec");
+        persistent_volume_claim::warn_of_spec(&claim, warnings);
     }
+    overlaps::warn(spec, warnings);
 }
 
 fn nodes(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
@@ -125,11 +127,23 @@ fn nodes(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
         node_label::warn_of_term(&term, warnings);
     }
     for term in affinity.each("preferredDuringSchedulingIgnoredDuringExecution") {
-        node_label::warn_of_term(&term.at("preference"), warnings);
+        preferred(&term.at("preference"), warnings);
     }
     for constraint in spec.each("topologySpreadConstraints") {
         node_label::warn_of_key(&constraint.at("topologyKey"), warnings);
         no_selector(&constraint, warnings);
+    }
+}
+
+/// No node has a label of a value that labels cannot have; of what is required, that is a mistake.
+fn preferred(term: &At<'_, '_>, warnings: &mut Vec<String>) {
+    for expression in term.each("matchExpressions") {
+        node_label::warn_of_key(&expression.at("key"), warnings);
+        for value in expression.each("values") {
+            for why in names::label_value(value.text()) {
+                warnings.push(format!("{}: {} is invalid, {why}", value.path(), value.text()));
+            }
+        }
     }
 }
 
@@ -167,8 +181,12 @@ fn variables(list: &At<'_, '_>, warnings: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for variable in list.items() {
         let name = variable.at("name").text();
-        // A value that contains the one before it is meant.
-        let extends = || variable.at("value").text().contains(&format!("$({name})"));
+        // A value that contains the one before it, and more, is meant.
+        let extends = || {
+            let before = format!("$({name})");
+            let value = variable.at("value").text();
+            variable.at("valueFrom").is_absent() && value != before && value.contains(&before)
+        };
         if !seen.insert(name) && !extends() {
             let why = "which may be dropped when using apply";
             warnings
@@ -177,45 +195,9 @@ fn variables(list: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// One port of one container, as far as it can clash with others.
-struct Port {
-    path: String,
-    container: (i64, String),
-    host: (i64, String),
-}
-
-fn ports(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
-    let mut count = 0;
-    each_container(spec, |container| count += container.at("ports").len());
-    // Clashes need two; and nobody has so many that all pairs would be a burden.
-    if !(2..=256).contains(&count) {
-        return;
-    }
-    let mut all: Vec<Port> = Vec::new();
-    each_container(spec, |container| {
-        for port in container.each("ports") {
-            let number = |key: &str| port.at(key).number_or_zero();
-            let text = |key: &str| port.at(key).text().to_owned();
-            let port = Port {
-                path: port.path(),
-                container: (number("containerPort"), text("protocol")),
-                host: (number("hostPort"), text("hostIP")),
-            };
-            let others = all.iter().filter(|other| other.container == port.container);
-            warnings.extend(others.filter_map(|other| {
-                let clash = clash(&port.host, &other.host)?;
-                Some(format!("{}: {clash} port definition with {}", port.path, other.path))
-            }));
-            all.push(port);
-        }
-    });
-}
-
-fn clash(one: &(i64, String), other: &(i64, String)) -> Option<&'static str> {
-    match (one.0, other.0) {
-        _ if one == other => Some("duplicate"),
-        (0, _) | (_, 0) => Some("overlapping"),
-        (a, b) if a == b && one.1.is_empty() != other.1.is_empty() => Some("dangerously ambiguous"),
-        _ => None,
-    }
+fn addresses(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let servers = spec.at("dnsConfig.nameservers");
+    let told = |at: &At<'_, '_>| address::ip_warning(&at.path(), at.text());
+    warnings.extend(servers.items().filter_map(|server| told(&server)));
+    warnings.extend(spec.each("hostAliases").filter_map(|alias| told(&alias.at("ip"))));
 }

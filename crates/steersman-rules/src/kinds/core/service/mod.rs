@@ -21,6 +21,7 @@ use crate::rules::Rules;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, fill_text, is_empty, items, remove, set, text, within};
+use crate::rules::status_addresses;
 
 /// What is said of `Service`.
 pub(super) const KIND: Kind = Kind {
@@ -48,6 +49,7 @@ const RULES: Rules = Rules {
     prepare_status: |_, service| default_ip_mode(service),
     check_status: |service, old, errors| validation::status(service, old, errors),
     warn: |service, _| warnings(service),
+    warn_status: status_addresses::of_load_balancer,
     ..Rules::NONE
 };
 

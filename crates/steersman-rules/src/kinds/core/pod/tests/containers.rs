@@ -126,6 +126,11 @@ fn variables() {
         ),
         (
             "containers/0/env/0",
+            json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.host"}}}),
+            &[],
+        ),
+        (
+            "containers/0/env/0",
             json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.phase"}}}),
             &["spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \
                \"status.phase\": supported values: \"metadata.name\", \"metadata.namespace\", \

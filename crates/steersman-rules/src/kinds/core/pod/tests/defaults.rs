@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::prepared;
+use super::{RULES, prepared};
+use crate::kinds::for_kind;
 
 /// What a volume becomes.
 fn volume(source: Value) -> Value {
@@ -75,6 +76,47 @@ fn a_pod_with_limits_as_a_whole_asks_for_what_its_containers_ask() {
 }
 
 #[test]
+fn resources_of_a_pod_as_a_whole_are_filled_in_whenever_it_is_read() {
+    let filled = |resources: Value, container: Value| {
+        let mut pod = json!({"spec": {
+            "resources": resources,
+            "containers": [{"name": "a", "image": "a:1", "resources": container}],
+        }});
+        RULES.fill_in(&mut pod);
+        pod["spec"]["resources"].take()
+    };
+    let pages = |number: &str| json!({"memory": "1Gi", "hugepages-2Mi": number});
+    for (resources, container, expected) in [
+        (json!({}), json!({"requests": {"cpu": "1"}}), json!({})),
+        // Without limits nothing is asked for besides what is said.
+        (
+            json!({"requests": {"cpu": "2"}}),
+            json!({"requests": {"cpu": "1", "memory": "1Gi"}}),
+            json!({"requests": {"cpu": "2"}}),
+        ),
+        (
+            json!({"limits": {"cpu": "2", "example.com/a": "1"}}),
+            json!({}),
+            json!({
+                "limits": {"cpu": "2", "example.com/a": "1"}, "requests": {"cpu": "2"},
+            }),
+        ),
+        (
+            json!({"limits": {"memory": "1Gi"}}),
+            json!({"limits": {"hugepages-2Mi": "4Mi"}}),
+            json!({"limits": pages("4Mi"), "requests": pages("4Mi")}),
+        ),
+        (
+            json!({"requests": pages("2Mi")}),
+            json!({"limits": {"hugepages-2Mi": "4Mi"}}),
+            json!({"requests": pages("2Mi")}),
+        ),
+    ] {
+        assert_eq!(filled(resources.clone(), container), expected, "{resources}");
+    }
+}
+
+#[test]
 fn keys_of_labels_become_part_of_the_selectors() {
     let term = |expressions: Value| {
         json!({
@@ -97,4 +139,20 @@ fn keys_of_labels_become_part_of_the_selectors() {
             {"key": "app", "operator": "NotIn", "values": ["y"]},
         ]))
     );
+}
+
+#[test]
+fn init_containers_in_annotations_are_dropped() {
+    let key = "pod.beta.kubernetes.io/init-containers";
+    let said = json!({"metadata": {"annotations": {key: "[]", "a": "b"}}});
+    let alone = json!({"metadata": {"annotations": {key: "[]"}}});
+    let fill_in = |group: &str, kind: &str, mut object: Value| {
+        for_kind(group, kind).fill_in(&mut object);
+        object
+    };
+    let pod = fill_in("", "Pod", said.clone());
+    assert_eq!(pod["metadata"], json!({"annotations": {"a": "b"}}));
+    assert_eq!(fill_in("", "Pod", alone)["metadata"], json!({}));
+    let deployment = fill_in("apps", "Deployment", json!({"spec": {"template": said}}));
+    assert_eq!(deployment["spec"]["template"]["metadata"], json!({"annotations": {"a": "b"}}));
 }

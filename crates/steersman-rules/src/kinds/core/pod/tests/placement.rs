@@ -84,6 +84,21 @@ fn name_resolution() {
             &["spec.dnsConfig.options[0]: Required value: must not be empty"],
         ),
         (
+            "dnsConfig",
+            json!({"nameservers": ["01.1.1.1"]}),
+            &[
+                "spec.dnsConfig.nameservers[0]: Invalid value: \"01.1.1.1\": must not have leading 0s",
+            ],
+        ),
+        (
+            "hostAliases",
+            json!([{"ip": "::ffff:1.1.1.1", "hostnames": ["a"]}]),
+            &[
+                "spec.hostAliases[0].ip: Invalid value: \"::ffff:1.1.1.1\": must not be an IPv4-mapped \
+               IPv6 address",
+            ],
+        ),
+        (
             "hostAliases",
             json!([{"ip": "nope", "hostnames": ["a"]}]),
             &[

@@ -48,6 +48,27 @@ fn a_container_that_ended_starts_again_only_if_it_may() {
 }
 
 #[test]
+fn a_container_that_nobody_knows_does_not_start_again() {
+    let mut pod = rich();
+    pod["status"]["containerStatuses"] =
+        json!([{"name": "x", "state": {"terminated": {"exitCode": 1}}}]);
+    let waiting = json!({"containerStatuses": [{"name": "x", "state": {"waiting": {}}}]});
+    let refused = "status.containerStatuses[0].state: Forbidden: may not be transitioned to \
+                   non-terminated state";
+    assert_eq!(written(&pod, waiting).1, [refused]);
+}
+
+#[test]
+fn what_is_said_of_claims_may_be_taken_back() {
+    let mut pod = rich();
+    pod["status"]["resourceClaimStatuses"] = json!([{"name": "gpu"}]);
+    pod["status"]["extendedResourceClaimStatus"] = json!({"resourceClaimName": "c"});
+    let (new, errors) = written(&pod, json!({"qosClass": ""}));
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(new["status"], json!({"qosClass": "BestEffort"}));
+}
+
+#[test]
 fn mistakes_in_a_status() {
     let cases: &[(Value, &[&str])] = &[
         (
@@ -85,6 +106,26 @@ fn mistakes_in_a_status() {
         pod["spec"]["resourceClaims"] = json!([{"name": "gpu"}]);
         assert_eq!(written(&pod, status.clone()).1, *expected, "{status}");
     }
+}
+
+#[test]
+fn addresses_are_written_without_ambiguities_but_for_those_that_were_there() {
+    let told = |old: Value, ip: &str| {
+        let mut pod = rich();
+        pod["status"]["podIPs"] = old;
+        written(&pod, json!({"podIP": ip, "podIPs": [{"ip": ip}]})).1
+    };
+    for (ip, why) in [
+        ("010.0.0.1", "must not have leading 0s"),
+        ("::ffff:10.0.0.1", "must not be an IPv4-mapped IPv6 address"),
+        ("a", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+    ] {
+        let expected = format!("status.podIPs[0]: Invalid value: \"{ip}\": {why}");
+        assert_eq!(told(Value::Null, ip), [expected]);
+        assert_eq!(told(json!([{"ip": ip}]), ip), [""; 0]);
+    }
+    let both = json!({"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]});
+    assert_eq!(written(&rich(), both).1, [""; 0]);
 }
 
 #[test]

@@ -49,6 +49,18 @@ fn anything_else_may_not_and_the_client_reads_what() {
 }
 
 #[test]
+fn resources_of_the_pod_as_a_whole_may_not_be_left_out() {
+    let mut old = rich();
+    old["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
+    let mut new = old.clone();
+    new["spec"].as_object_mut().unwrap().remove("resources");
+    RULES.prepare_update(&old, &mut new);
+    RULES.fill_in(&mut new);
+    let told = messages(&RULES.validate_update(&old, &new));
+    assert!(told[0].starts_with("spec: Forbidden: pod updates may not change fields"), "{told:?}");
+}
+
+#[test]
 fn mistakes_in_what_may_change_are_told() {
     assert_eq!(
         changed("tolerations", json!([])),
