@@ -7,7 +7,7 @@ use steersman::Client;
 
 use super::allocations::Allocations;
 use super::chosen_volumes::ChosenVolumes;
-use super::dynamic_resources::Selectors;
+use super::device_selectors::Selectors;
 use super::under_way::UnderWay;
 use crate::framework::Lister;
 

@@ -8,6 +8,7 @@ mod chosen_volumes;
 mod consumed;
 mod default_binder;
 mod default_preemption;
+mod device_selectors;
 mod dynamic_resources;
 mod handle;
 mod image_locality;

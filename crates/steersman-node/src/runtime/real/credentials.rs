@@ -222,18 +222,19 @@ fn is_default(repository: &str) -> bool {
     registry == "docker.io" || !registry.contains(['.', ':'])
 }
 
+/// A password from the Secret with this uid.
 #[cfg(test)]
-pub(super) mod tests {
+pub(super) fn of_secret(uid: &str, password: &str) -> Credentials {
+    let origin = Origin { uid: uid.to_owned(), ..Origin::default() };
+    Credentials { username: String::new(), password: password.to_owned(), origin }
+}
+
+#[cfg(test)]
+mod tests {
     use k8s_openapi::ByteString;
     use serde_json::{Value, json};
 
     use super::*;
-
-    /// A password from the Secret with this uid.
-    pub(in crate::runtime::real) fn credentials(uid: &str, password: &str) -> Credentials {
-        let origin = Origin { uid: uid.to_owned(), ..Origin::default() };
-        Credentials { username: String::new(), password: password.to_owned(), origin }
-    }
 
     fn secret(type_: &str, file: &str, content: &Value) -> Secret {
         let data = [(file.to_owned(), ByteString(content.to_string().into_bytes()))].into();

@@ -235,7 +235,7 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::*;
-    use crate::runtime::real::credentials::tests::credentials;
+    use crate::runtime::real::credentials::of_secret;
 
     const NAME: &str = "ghcr.io/team/web:1";
 
@@ -276,7 +276,7 @@ mod tests {
     fn what_was_there_before_and_what_needs_no_secret_is_for_everybody() {
         let scene = Scene::new("everybody");
         assert!(scene.admits(NAME, &[]));
-        scene.pull(Some(&credentials("u1", "pw")));
+        scene.pull(Some(&of_secret("u1", "pw")));
         assert!(!scene.admits(NAME, &[]));
         scene.pull(None);
         assert!(scene.admits(NAME, &[]));
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_was_pulled_with_a_secret_is_for_those_who_have_it_or_what_is_in_it() {
         let scene = Scene::new("secret");
-        scene.pull(Some(&credentials("u1", "pw")));
+        scene.pull(Some(&of_secret("u1", "pw")));
         for (uid, password, admitted) in [
             ("u1", "pw", true),
             ("u2", "guessed", false),
@@ -298,10 +298,10 @@ mod tests {
             ("u4", "pw", true),
             ("u5", "guessed", false),
         ] {
-            let own = [credentials(uid, password)];
+            let own = [of_secret(uid, password)];
             assert_eq!(scene.admits(NAME, &own), admitted, "{uid} {password}");
         }
-        let guesses = [credentials("u5", "guessed"), credentials("u1", "pw")];
+        let guesses = [of_secret("u5", "guessed"), of_secret("u1", "pw")];
         assert!(scene.admits(NAME, &guesses), "one of several is enough");
     }
 
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn nobody_else_sees_who_may_use_an_image() {
         let scene = Scene::new("private");
-        scene.pull(Some(&credentials("u1", "pw")));
+        scene.pull(Some(&of_secret("u1", "pw")));
         scene.permits.begin("web:1").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         for name in ["pulled", "pulling"] {
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn what_is_not_there_any_more_is_forgotten_unless_it_has_come_back() {
         let scene = Scene::new("pruned");
-        scene.pull(Some(&credentials("u1", "pw")));
+        scene.pull(Some(&of_secret("u1", "pw")));
         let [before, after] =
             [-1, 1].map(|seconds| clock::now() + SignedDuration::from_secs(seconds));
         scene.permits.prune(&HashSet::new(), before);

@@ -22,11 +22,11 @@ use super::deadline::Deadline;
 use super::pools::{Pool, PoolState, Slices, devices, is_for};
 use super::request::{Mode, Request, requests};
 use super::result;
-use super::selectors::{Selectors, is_true};
 use super::taints::is_barred;
 use crate::framework::Lister;
 use crate::plugins::allocations::{Holding, Taken as Devices};
 use crate::plugins::consumed::Consumed;
+use crate::plugins::device_selectors::{Selectors, is_true};
 
 /// So many devices a claim can have.
 pub(super) const RESULTS_MAX: usize = 32;

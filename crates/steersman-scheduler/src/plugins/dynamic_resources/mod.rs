@@ -19,7 +19,6 @@ mod known;
 mod pools;
 mod request;
 mod result;
-mod selectors;
 mod taints;
 #[cfg(test)]
 mod tests;
@@ -43,7 +42,6 @@ use self::claims::{claims_of, is_free_but_for, is_full_for, is_reserved_for};
 use self::extended::OnNode;
 use self::known::{Claims, Found, Known};
 use self::pools::Slices;
-pub(super) use self::selectors::Selectors;
 pub(super) use self::totals::DeviceTotals;
 use super::allocations::{allocation, uid};
 use super::handle::Handle;

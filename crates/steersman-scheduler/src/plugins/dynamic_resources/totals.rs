@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::{Device, DeviceClass, ResourceSlice};
 
 use super::pools::{Slices, devices, is_for};
-use super::selectors::{Selectors, is_true};
 use crate::framework::{ClassResources, Cycle};
 use crate::plugins::allocations::Taken;
+use crate::plugins::device_selectors::{Selectors, is_true};
 use crate::plugins::handle::Handle;
 
 /// The devices that a Pod may get as extended resources, as one attempt sees them.
