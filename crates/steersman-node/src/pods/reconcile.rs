@@ -32,6 +32,17 @@ const SAME_MAX: usize = 3;
 /// How much may be done in one look.
 const DONE_MAX: usize = 500;
 
+/// One look at a Pod that its machine runs.
+struct Look<'a> {
+    machine: &'a Machine,
+    teller: &'a Teller<'a>,
+    /// The addresses that it was given.
+    given: Vec<String>,
+    /// Until its deadline.
+    left: Option<Duration>,
+    now: Timestamp,
+}
+
 /// What came of what was to be done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
@@ -117,26 +128,43 @@ impl<R: ContainerRuntime> PodWorker<R> {
         }
         self.allocations.admit(pod);
         self.allocate(pod, machine, &teller, ctx)?;
+        let look = Look { machine, teller: &teller, given, left, now };
+        if !self.runtime.takes_time() || status::has_started(pod) {
+            return self.bring_on(pod, &look, ctx).await;
+        }
+        // That it begins is told while it does: neither waits for the other.
+        let begun = self.begun(pod, &look).await?;
+        report(pod, begun.status.clone().unwrap_or_default(), ctx);
+        let (told, next) = futures::join!(ctx.write_status(), self.bring_on(&begun, &look, ctx));
+        told.and(next)
+    }
+
+    /// A Pod with what is told of it before anything is done for it.
+    async fn begun(&self, pod: &Pod, look: &Look<'_>) -> Result<Pod> {
+        let allocated = self.allocations.of(pod).allocated;
+        let observed = self.observe(&allocated.applied(pod), look.now).await?;
+        let around = surroundings(pod, look.machine, &observed, look.given.clone());
+        let status = status::running(pod, &around, &observed, &Plan::default(), look.now);
+        Ok(Pod { status: Some(status), ..pod.clone() })
+    }
+
+    /// Brings the containers of a Pod to where they are to be, and tells how it then is.
+    async fn bring_on(&self, pod: &Pod, look: &Look<'_>, ctx: &Context<Pod>) -> Result<Next> {
+        let Look { machine, teller, now, .. } = *look;
         let allocated = self.allocations.of(pod).allocated;
         let given_pod = allocated.applied(pod);
-        if self.runtime.takes_time() && !status::has_started(pod) {
-            let observed = self.observe(&given_pod, now).await?;
-            let around = surroundings(pod, machine, &observed, given);
-            report(pod, status::running(pod, &around, &observed, &Plan::default(), now), ctx);
-            return Ok(Next::Settled); // what is written wakes this again
-        }
-        let (mut observed, plan) = self.settle(&given_pod, &teller, ctx.live(), now).await?;
-        self.progress(&given_pod, &mut observed, &teller);
+        let (mut observed, plan) = self.settle(&given_pod, teller, ctx.live(), now).await?;
+        self.progress(&given_pod, &mut observed, teller);
         self.allocations.forget_told(pod, &machine.name);
         teller.waiting(&plan.waiting);
-        let around = surroundings(pod, machine, &observed, given);
+        let around = surroundings(pod, machine, &observed, look.given.clone());
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         report(pod, running, ctx);
         // What it still has of its machine is given back when this is heard of.
         let room = observed.sizes.pending.as_ref().map(|_| DEFERRED);
         let next = plan.until.map(|until| time_to(until, now));
-        let next = next.into_iter().chain(left).chain(room).min();
+        let next = next.into_iter().chain(look.left).chain(room).min();
         Ok(next.filter(|_| !ended).map_or(Next::Settled, Next::After))
     }
 

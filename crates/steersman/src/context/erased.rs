@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Preconditions};
+use serde_json::Value;
 use tracing::Span;
 
 use super::notes::Notes;
@@ -35,6 +36,8 @@ pub(crate) struct ErasedContext {
     pub(super) acting_as: OnceLock<Impersonation>,
     pub(super) causes: Causes,
     pub(super) report: Mutex<Report>,
+    /// The status that this reconcile itself has written last: what comes next is a step from there.
+    pub(super) written: Mutex<Option<Value>>,
     pub(super) span: Span,
 }
 
@@ -55,6 +58,7 @@ impl ErasedContext {
             acting_as: OnceLock::new(),
             causes,
             report: Mutex::default(),
+            written: Mutex::default(),
             span: Span::current(),
         }
     }

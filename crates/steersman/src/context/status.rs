@@ -1,6 +1,7 @@
 //! How a reconcile reports: a status and conditions, written once when it ends.
 
 use std::future::ready;
+use std::sync::{MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,8 +68,32 @@ impl<K: AnyObject> Context<K> {
         self.erased.report().remove_condition(type_);
     }
 
+    /// Writes what was reported so far now, not only when this reconcile ends: for one that goes on
+    /// for a while. What is reported afterwards is written at the end.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use steersman::Result;
+    /// # use serde_json::json;
+    /// # async fn restore() -> Result<()> { Ok(()) }
+    /// # async fn example(ctx: steersman::Context<Pod>) -> Result<()> {
+    /// ctx.status(json!({"phase": "Restoring"}));
+    /// ctx.write_status().await?;
+    /// restore().await?; // takes minutes
+    /// ctx.status(json!({"phase": "Restored"}));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn write_status(&self) -> Result<()> {
+        let encode = |_: &dyn ErasedObject| codec::encode(&*self.object);
+        self.erased.flush_status(&encode).await
+    }
+
     fn current_status(&self) -> Result<Value> {
-        status_of(&codec::encode(&*self.object)?)
+        match self.erased.written().clone() {
+            Some(written) => Ok(written),
+            None => status_of(&codec::encode(&*self.object)?),
+        }
     }
 }
 
@@ -81,10 +106,19 @@ impl ErasedContext {
     ) -> Pending<'a, ()> {
         let Some(report) = self.take_report() else { return Box::pin(ready(Ok(()))) };
         let object = encode(self.object());
-        match object.map_err(Error::from).and_then(|object| Ok((status_of(&object)?, object))) {
-            Ok((current, object)) => self.write_status(report, current, object),
+        let written = self.written().clone();
+        let with_status = |object: Vec<u8>| match written {
+            Some(written) => Ok((written, object)),
+            None => Ok((status_of(&object)?, object)),
+        };
+        match object.map_err(Error::from).and_then(with_status) {
+            Ok((current, object)) => self.write_reported(report, current, object),
             Err(error) => Box::pin(ready(Err(error))),
         }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Option<Value>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the status as the step from one state of it to another does.
@@ -103,7 +137,7 @@ impl ErasedContext {
     }
 
     /// Writes what was reported of an object that has this status, if it changes anything.
-    fn write_status(&self, report: Report, current: Value, object: Vec<u8>) -> Pending<'_, ()> {
+    fn write_reported(&self, report: Report, current: Value, object: Vec<u8>) -> Pending<'_, ()> {
         Box::pin(async move {
             let generation = self.meta().generation;
             let about = Reported { status: &current, generation, now: clock::now_time() };
@@ -111,12 +145,14 @@ impl ErasedContext {
             let Some(difference) = merge_diff(&current, &wanted) else { return Ok(()) };
             let written = match self.equipment.status_way {
                 Way::Patch => self.patch_status(&current, &difference).await,
-                Way::Update => self.update_status(&current, wanted, &object).await,
+                Way::Update => self.update_status(&current, wanted.clone(), &object).await,
             };
             match written {
                 Ok(answer) => {
                     self.look_at_fields(&difference, &answer);
-                    answer.metadata().map(drop)
+                    answer.metadata()?;
+                    *self.written() = Some(wanted);
+                    Ok(())
                 }
                 // There is nobody to report to.
                 Err(error) if error.status().is_some_and(names_an_object) => Ok(()),

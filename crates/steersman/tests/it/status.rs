@@ -132,3 +132,42 @@ async fn a_kind_without_status_is_said_to_have_none(cluster: Cluster) -> Result<
     assert!(outcome.contains("lacks the status subresource"), "{outcome}");
     Ok(())
 }
+
+/// Tells that it has begun, works for ten seconds, and tells that it is done.
+fn telling_twice(controller: Builder<Pod>) -> Controller {
+    controller.named("teller").reconcile(async |pod: Arc<Pod>, ctx: Context<Pod>| -> Result<Next> {
+        if pod.status.as_ref().is_some_and(|status| status.message.as_deref() == Some("done")) {
+            return Ok(Next::Settled);
+        }
+        ctx.status(json!({"message": "working", "reason": "Begun"}));
+        ctx.write_status().await?;
+        let _ = tokio::time::timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
+        ctx.status(json!({"message": "done"}));
+        Ok(Next::Settled)
+    })
+}
+
+async fn told_twice(cluster: &Cluster, controller: Controller) -> Result<()> {
+    cluster.run(controller);
+    cluster.client().create(&pod()).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    let told = async || -> Result<(Option<String>, Option<String>)> {
+        let status = cluster.client().get::<Pod>("p").await?.unwrap().status.unwrap();
+        Ok((status.message, status.reason))
+    };
+    assert_eq!(told().await?, (Some("working".to_owned()), Some("Begun".to_owned())));
+    cluster.advance(Duration::from_secs(6)).await;
+    // What the second does not say is gone, though the object that was read never had it.
+    assert_eq!(told().await?, (Some("done".to_owned()), None));
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_status_can_be_written_before_the_work_is_done(cluster: Cluster) -> Result<()> {
+    told_twice(&cluster, telling_twice(Controller::of::<Pod>())).await
+}
+
+#[steersman::test]
+async fn a_whole_status_can_be_written_before_the_work_is_done(cluster: Cluster) -> Result<()> {
+    told_twice(&cluster, telling_twice(Controller::of::<Pod>().updates_status())).await
+}

@@ -113,7 +113,8 @@ async fn begin(
     };
     let addresses = &sandbox.addresses;
     let found = prepare::Found { image, target, addresses, volumes: &volumes };
-    let made = launch(shared, pod, start, &container, &sandbox, found).await;
+    let making = Making { pod, start, container: &container, sandbox: &sandbox, parts: &parts };
+    let made = launch(shared, making, found).await;
     drop(turn);
     let done = match made {
         Ok(id) => follow(shared, pod, start, &container, &sandbox, &id).await,
@@ -139,16 +140,25 @@ fn target_of(
     }
 }
 
+/// A container that is to be made.
+#[derive(Clone, Copy)]
+struct Making<'a> {
+    pod: &'a Pod,
+    start: &'a Start,
+    container: &'a Container,
+    sandbox: &'a Ready,
+    /// What there was of the Pod when this was its turn.
+    parts: &'a Parts,
+}
+
 /// Makes a container whose image is there, and lets it run.
 async fn launch(
     shared: &Arc<Shared>,
-    pod: &Pod,
-    start: &Start,
-    container: &Container,
-    sandbox: &Ready,
+    making: Making<'_>,
     found: prepare::Found<'_>,
 ) -> std::result::Result<String, Stopped> {
-    let id = create(shared, pod, start, container, sandbox, found).await?;
+    let Making { pod, start, .. } = making;
+    let id = create(shared, making, found).await?;
     run(shared, &Starting { uid: uid_of(pod), name: &start.name, attempt: start.attempt, id: &id })
         .await?;
     Ok(id)
@@ -305,18 +315,16 @@ async fn handler(pod: &Pod, client: &Client) -> std::result::Result<String, Star
 
 async fn create(
     shared: &Arc<Shared>,
-    pod: &Pod,
-    start: &Start,
-    container: &Container,
-    sandbox: &Ready,
+    making: Making<'_>,
     found: prepare::Found<'_>,
 ) -> std::result::Result<String, Stopped> {
+    let Making { pod, start, container, sandbox, parts } = making;
     files(shared, pod, container, start, sandbox)
         .map_err(|error| StartError::Config(error.to_string()))?;
     let prepared = prepare::prepare(shared, pod, container, start, found)?;
     let config = config::container(pod, container, start.attempt, &shared.ground, prepared);
     let config = config.map_err(StartError::Config)?;
-    make_way(shared, pod, start).await?;
+    make_way(shared, pod, start, parts).await?;
     let request = CreateContainerRequest {
         pod_sandbox_id: sandbox.id.clone(),
         config: Some(config),
@@ -331,7 +339,17 @@ async fn create(
 /// Removes what still has the name of a container that is to be made: one that was made and never
 /// started. An agent that was killed may have begun to start it, and the runtime may still be at it:
 /// who removed it then would kill what is about to run.
-async fn make_way(shared: &Shared, pod: &Pod, start: &Start) -> std::result::Result<(), CriError> {
+async fn make_way(
+    shared: &Shared,
+    pod: &Pod,
+    start: &Start,
+    parts: &Parts,
+) -> std::result::Result<(), CriError> {
+    // Nobody else makes containers of this Pod, but for an agent before this one.
+    let alone = clock::now().duration_since(shared.started) > STARTING;
+    if alone && parts.all_named(&start.name).next().is_none() {
+        return Ok(());
+    }
     let parts = Parts::of(shared, uid_of(pod)).await?;
     for left in parts.all_named(&start.name) {
         let is_made = left.state == i32::from(ContainerState::Created);
