@@ -42,9 +42,12 @@
 //! # Ok::<(), steersman::Error>(())
 //! ```
 //!
+//! An [`Authenticator`] says whose a token is, before anything else is asked.
+//!
 //! Handlers may panic, requests may make no sense: both are answered as the API server expects,
 //! and nobody else is harmed.
 
+mod authentication;
 mod configuration;
 mod conversion;
 mod defaulter;
@@ -65,6 +68,7 @@ mod succession;
 mod tests;
 mod validator;
 
+pub use authentication::{Authentication, Authenticator};
 pub use configuration::{ClientConfig, Configurations, install};
 pub use conversion::{Conversion, Spoke, Versions};
 pub use defaulter::{CustomDefaulter, Defaulter};

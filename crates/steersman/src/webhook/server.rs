@@ -9,6 +9,7 @@ use futures::future::{Either, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::authentication::{self, Authenticator, ErasedAuthenticator};
 use super::conversion::Conversion;
 use super::defaulter::{CustomDefaulter, Defaulter};
 use super::handler::{self, ErasedHandler, Handler};
@@ -200,6 +201,7 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 enum Part {
     Webhook(Box<Webhook>),
     Raw(String, ErasedHandler),
+    Authenticator(String, ErasedAuthenticator),
     Conversion(Conversion),
 }
 
@@ -256,6 +258,18 @@ impl WebhookServerBuilder {
     /// Serves a handler that somebody else registers with the API server.
     pub fn handle(mut self, path: impl Into<String>, handler: impl Handler) -> Self {
         self.parts.push(Part::Raw(path.into(), handler::erase(handler)));
+        self
+    }
+
+    /// Says at this path whose a token is. The API server learns of it from a file, not from a
+    /// configuration.
+    pub fn authenticates(
+        mut self,
+        path: impl Into<String>,
+        authenticator: impl Authenticator,
+    ) -> Self {
+        let authenticator = authentication::erase(authenticator);
+        self.parts.push(Part::Authenticator(path.into(), authenticator));
         self
     }
 
@@ -349,6 +363,7 @@ fn add(site: &mut Site, part: Part) -> Result<(), BuildError> {
     match part {
         Part::Webhook(webhook) => site.add(*webhook),
         Part::Raw(path, handler) => site.handle(&path, handler),
+        Part::Authenticator(path, authenticator) => site.authenticate(&path, authenticator),
         Part::Conversion(conversion) => site.convert(conversion),
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 
+use super::authentication::{ErasedAuthenticator, review};
 use super::conversion::{Conversion, convert_review};
 use super::handler::ErasedHandler;
 use super::metrics::WebhookMetrics;
@@ -27,7 +28,10 @@ pub enum BuildError {
         path: String,
     },
     /// Two things are to be served at one path that cannot be.
-    #[error("{path} serves only one of mutating webhooks, validating webhooks and conversions")]
+    #[error(
+        "{path} serves only one of mutating webhooks, validating webhooks, conversions and an \
+         authenticator"
+    )]
     Mixed {
         /// The path.
         path: String,
@@ -41,6 +45,7 @@ pub enum BuildError {
 enum Route {
     Admission(Box<Admission>),
     Conversion(Vec<Conversion>),
+    Authentication(ErasedAuthenticator),
 }
 
 /// Webhooks of one path.
@@ -76,8 +81,22 @@ impl Site {
         let empty = || Route::Admission(Box::new(added.head()));
         match self.route(path, empty)? {
             Route::Admission(admission) => admission.join(added, path),
-            Route::Conversion(_) => Err(BuildError::Mixed { path: path.to_owned() }),
+            Route::Conversion(_) | Route::Authentication(_) => {
+                Err(BuildError::Mixed { path: path.to_owned() })
+            }
         }
+    }
+
+    /// Adds who says whose a token is. One path has one answer.
+    pub(super) fn authenticate(
+        &mut self,
+        path: &str,
+        authenticator: ErasedAuthenticator,
+    ) -> Result<(), BuildError> {
+        if self.routes.contains_key(path) {
+            return Err(BuildError::Mixed { path: path.to_owned() });
+        }
+        self.route(path, || Route::Authentication(authenticator)).map(drop)
     }
 
     pub(super) fn convert(&mut self, conversion: Conversion) -> Result<(), BuildError> {
@@ -86,7 +105,9 @@ impl Site {
         }
         match self.route(CONVERT, || Route::Conversion(Vec::new()))? {
             Route::Conversion(conversions) => conversions.push(conversion),
-            Route::Admission(_) => return Err(BuildError::Mixed { path: CONVERT.to_owned() }),
+            Route::Admission(_) | Route::Authentication(_) => {
+                return Err(BuildError::Mixed { path: CONVERT.to_owned() });
+            }
         }
         Ok(())
     }
@@ -146,6 +167,12 @@ impl Site {
             Route::Conversion(conversions) => convert_review(conversions, &request, &|| {
                 conversion_panics.inc();
             }),
+            Route::Authentication(authenticator) => {
+                review(authenticator, &request, &|| {
+                    panics.inc();
+                })
+                .await
+            }
         };
         serving.answered(response.status());
         response

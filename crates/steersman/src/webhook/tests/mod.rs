@@ -1,6 +1,7 @@
 //! Webhooks, asked as the API server asks, without a socket.
 
 mod admission;
+mod authentication;
 mod bad_input;
 mod configuration;
 mod conversion;
