@@ -2,7 +2,7 @@
 //!
 //! A certificate is judged by [`certificate`] when its connection begins. A bearer token is one of
 //! those that were given out, one that this cluster has signed for a service account, a bootstrap
-//! token, or one of an issuer elsewhere. What this cluster has signed is true only as long as the
+//! token, one of an issuer elsewhere, or one that a webhook knows. What this cluster has signed is true only as long as the
 //! account and what the token is bound to are there, so the store is asked. As in Kubernetes, who
 //! shows something that is not good is refused, and who shows nothing is `system:anonymous`.
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use http::{HeaderMap, header};
 use steersman_store::StoreError;
 
-use crate::authentication::Circumstances;
+use crate::authentication::{Circumstances, Known};
 use crate::identity::IdentityError;
 use crate::state::Server;
 use crate::status::{self, Status};
@@ -213,6 +213,12 @@ pub(crate) async fn token(
         && let Some(user) = bootstrap_token::user(server, token).await?
     {
         return Ok(Authenticated::new(user, here));
+    }
+    if let Some(webhook) = &server.token_webhook {
+        let asked = webhook.user(token, audiences, &*server.store, &server.origins).await?;
+        if let Some(Known { user, audiences }) = asked {
+            return Ok(Authenticated::new(user, audiences));
+        }
     }
     Err(INVALID.into())
 }

@@ -24,7 +24,7 @@ use crate::admission_policies::Policies;
 use crate::admission_registration::Webhooks;
 use crate::apart::Apart;
 use crate::audit::{Audit, Auditing};
-use crate::authentication::{Authentication, Issuer};
+use crate::authentication::{Asked, Authentication, Issuer};
 use crate::authn::{ClientCertificate, Credentials};
 use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
@@ -207,6 +207,7 @@ impl ApiServer {
             shutdown: config.shutdown,
             stopping: AtomicBool::new(false),
             issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
+            token_webhook: config.authentication.webhook.as_ref().map(Asked::new),
             authentication: config.authentication,
             authorizer: Authorizer::new(config.authorization),
             fairness,

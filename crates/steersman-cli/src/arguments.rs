@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steersman_cluster::{
@@ -9,7 +10,7 @@ use steersman_cluster::{
     RuntimeConfig, ServiceRanges,
 };
 
-use crate::controller_flags::ControllerFlags;
+use crate::controller_flags::{self, ControllerFlags};
 use crate::node_flags::{NodeCommand, NodeFlags, Runtime};
 use crate::token::TokenCommand;
 
@@ -244,6 +245,15 @@ pub(crate) struct AuthenticationFlags {
     /// taken, how their claims become users, and which paths anonymous requests may have.
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication_config: Option<PathBuf>,
+    /// Ask the webhook of this kubeconfig whose the bearer tokens are that nobody else knows.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authentication_token_webhook_config_file: Option<PathBuf>,
+    /// The version of the TokenReviews that the webhook is sent.
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1", value_parser = ["v1", "v1beta1"])]
+    pub(crate) authentication_token_webhook_version: String,
+    /// How long an answer of the webhook counts; not at all, if 0.
+    #[arg(long, value_name = "DURATION", default_value = "2m0s", value_parser = controller_flags::duration)]
+    pub(crate) authentication_token_webhook_cache_ttl: Duration,
     /// Take the word of a proxy on who its clients are, if an authority of this PEM file has signed
     /// the proxy's certificate.
     #[arg(long, value_name = "FILE")]

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use steersman_cluster::Authentication;
-use steersman_cluster::authentication::{FrontProxy, FrontProxyHeaders};
+use steersman_cluster::authentication::{
+    FrontProxy, FrontProxyHeaders, TokenReviewVersion, TokenWebhook, WebhookEndpoint,
+};
 use steersman_cluster::pki::ClientAuthorities;
 
 use crate::arguments::AuthenticationFlags;
@@ -25,7 +27,23 @@ pub(crate) fn chosen(flags: &AuthenticationFlags) -> Result<Authentication, Stri
         let read = authentication.read_configuration(file);
         read.map_err(|error| refused("--authentication-config", file, &told(&error)))?;
     }
+    authentication.webhook = webhook(flags)?;
     Ok(authentication)
+}
+
+fn webhook(flags: &AuthenticationFlags) -> Result<Option<TokenWebhook>, String> {
+    let Some(file) = &flags.authentication_token_webhook_config_file else { return Ok(None) };
+    let flag = "--authentication-token-webhook-config-file";
+    let endpoint = WebhookEndpoint::of_kubeconfig(file);
+    let endpoint = endpoint.map_err(|error| refused(flag, file, &told(&error)))?;
+    Ok(Some(TokenWebhook {
+        endpoint,
+        version: match flags.authentication_token_webhook_version.as_str() {
+            "v1" => TokenReviewVersion::V1,
+            _ => TokenReviewVersion::V1Beta1,
+        },
+        cache_ttl: flags.authentication_token_webhook_cache_ttl,
+    }))
 }
 
 fn front_proxy(flags: &AuthenticationFlags) -> Result<Option<FrontProxy>, String> {

@@ -11,7 +11,6 @@
 //! a policy has no trails and pays one comparison for it.
 
 mod event;
-mod kubeconfig;
 mod log;
 mod policy;
 mod rotation;
@@ -25,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
+pub use crate::webhook_client::{KubeconfigError, WebhookEndpoint};
 pub use event::{AuthenticationMetadata, Event, Json, ObjectReference, ResponseStatus, UserInfo};
-pub use kubeconfig::{KubeconfigError, WebhookEndpoint};
 pub use log::{LogError, LogSettings};
 pub use policy::{Level, Policy, PolicyError, Stage};
 pub(crate) use trail::{Audited, Head, Refused, Trail};

@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::event::{Event, EventList};
-use super::kubeconfig::WebhookEndpoint;
 use super::truncate::Truncation;
 use crate::metrics::Counter;
+use crate::webhook_client::WebhookEndpoint;
 
 /// How much memory the events may take, about, that are not yet taken.
 const BYTES_MAX: usize = 64 * 1024 * 1024;

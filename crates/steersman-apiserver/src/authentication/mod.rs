@@ -1,5 +1,6 @@
 //! What a server is told about who its users are, beside what its own cluster can tell: tokens of
-//! a file, issuers of tokens elsewhere, a proxy in front, and whether nobody may ask.
+//! a file, issuers of tokens elsewhere, a webhook that knows more of them, a proxy in front, and
+//! whether nobody may ask.
 //!
 //! It knows no requests: [`crate::authn`] asks it about each.
 
@@ -7,6 +8,7 @@ mod configuration;
 mod front_proxy;
 mod issuer;
 mod token_file;
+mod webhook;
 
 use std::fs;
 use std::path::Path;
@@ -20,6 +22,10 @@ pub use front_proxy::{FrontProxy, FrontProxyError, FrontProxyHeaders};
 pub use issuer::IssuerSettings;
 pub(crate) use issuer::{Circumstances, Issuer};
 pub use token_file::TokenFileError;
+pub(crate) use webhook::{Asked, Known};
+pub use webhook::{TokenReviewVersion, TokenWebhook};
+
+pub use crate::webhook_client::{KubeconfigError, WebhookEndpoint};
 
 /// How users of the network are known, beside client certificates and tokens of service accounts.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,8 @@ pub struct Authentication {
     pub anonymous: Anonymous,
     /// Who else issues tokens.
     pub issuers: Vec<IssuerSettings>,
+    /// Who is asked about tokens that nobody else knows.
+    pub webhook: Option<TokenWebhook>,
     /// The proxy whose word on users is taken.
     pub front_proxy: Option<FrontProxy>,
 }

@@ -28,7 +28,7 @@ use crate::admission_policies::Policies;
 use crate::admission_registration::Webhooks;
 use crate::apart::Apart;
 use crate::audit::Audit;
-use crate::authentication::{Authentication, Issuer};
+use crate::authentication::{Asked, Authentication, Issuer};
 use crate::authz::Authorizer;
 use crate::clock::Clock;
 use crate::fairness::Fairness;
@@ -73,6 +73,8 @@ pub(crate) struct Server {
     pub(crate) authentication: Authentication,
     /// Who else issues tokens.
     pub(crate) issuers: Vec<Issuer>,
+    /// Who is asked about tokens that nobody else knows.
+    pub(crate) token_webhook: Option<Asked>,
     /// Decides who may do what.
     pub(crate) authorizer: Authorizer,
     /// Decides who is served next.

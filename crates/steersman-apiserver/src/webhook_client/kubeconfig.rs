@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use crate::webhook_client::ClientIdentity;
+use super::ClientIdentity;
 
 /// Where a webhook is, who vouches for it, and what the server shows it of itself.
 #[derive(Clone)]

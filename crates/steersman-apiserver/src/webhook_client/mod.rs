@@ -2,7 +2,7 @@
 //! tokens are asked for their keys in the same way, and what an APIService leads elsewhere is
 //! [passed on](Origins::open).
 //!
-//! [`target`] reads a `clientConfig`, [`https`] speaks to the network, with whom [`trust`] lets it;
+//! [`target`] reads a `clientConfig`, [`kubeconfig`] the file that names a webhook on the command line, [`https`] speaks to the network, with whom [`trust`] lets it;
 //! [`backend`] finds out where a service is. Servers in this process
 //! are known by their origin ([`Origins`]) and called without a socket, so that a cluster on
 //! virtual time can have webhooks. What goes wrong is told as Go's client tells it, for operators
@@ -11,6 +11,7 @@
 mod backend;
 mod converter;
 mod https;
+mod kubeconfig;
 mod path;
 mod target;
 mod trust;
@@ -31,6 +32,7 @@ use steersman_store::Store;
 
 pub(crate) use backend::Service;
 pub(crate) use converter::Converter;
+pub use kubeconfig::{KubeconfigError, WebhookEndpoint};
 pub(crate) use target::Target;
 pub(crate) use trust::ClientIdentity;
 
@@ -192,6 +194,33 @@ impl Origins {
         }
     }
 
+    /// Posts a review and gives the one that is answered. The token, if there is one, says who posts
+    /// it.
+    pub(crate) async fn review(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+        token: Option<&str>,
+        review: &Value,
+        within: Duration,
+    ) -> Result<Value, ReviewError> {
+        let url = &target.url;
+        let unreached =
+            |why: String| ReviewError { code: None, why: format!("Post {url:?}: {why}") };
+        let mut request = Request::post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Bytes::from(review.to_string()));
+        let request = request.map_err(|error| unreached(error.to_string()))?;
+        let response = self.send(store, target, request, within).await.map_err(unreached)?;
+        let code = Some(response.status().as_u16());
+        read(&response).map_err(|why| ReviewError { code, why })
+    }
+
     /// Gets what is at a URL of a target, or the text of what went wrong.
     pub(crate) async fn get(
         &self,
@@ -225,6 +254,22 @@ impl Origins {
         };
         let late = |_| "context deadline exceeded".to_owned();
         tokio::time::timeout(within, answer).await.map_err(late)?
+    }
+}
+
+/// Why there is no answer to a review.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct ReviewError {
+    /// What was answered, if anything was.
+    code: Option<u16>,
+    why: String,
+}
+
+impl ReviewError {
+    /// Whether the same question may be answered soon.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self.code, Some(429 | 500 | 504))
     }
 }
 

@@ -85,14 +85,19 @@ fn files_about_users_that_make_no_sense_are_one_clear_line() {
     };
     let expression = config(
         "jwt: [{issuer: {url: https://i.test, audiences: [a]}, claimMappings: {username: \
-         {expression: claims.sub}}}]",
+         {expression: claim.sub}}}]",
     );
     for (flag, path, parts) in [
         ("--token-auth-file", file("short.csv", "token,jane\n"), ["short.csv", "3 columns"]),
         ("--token-auth-file", "/nowhere.csv".to_owned(), ["/nowhere.csv", "No such file"]),
         ("--authentication-config", file("odd.yaml", "jwt: [\n"), ["odd.yaml", "not an"]),
         ("--authentication-config", file("unknown.yaml", &config("jwts: []")), ["unknown", "jwts"]),
-        ("--authentication-config", file("cel.yaml", &expression), ["username.expression", "CEL"]),
+        ("--authentication-config", file("cel.yaml", &expression), ["username.expression", "undeclared reference"]),
+        (
+            "--authentication-token-webhook-config-file",
+            file("whose.conf", "current-context: nobody\n"),
+            ["whose.conf", "no context \"nobody\""],
+        ),
         ("--requestheader-client-ca-file", file("ca.pem", "none"), ["ca.pem", "requestheader"]),
     ] {
         let text = refused(&["up", "--memory", "--listen", "127.0.0.1:0", flag, &path]);

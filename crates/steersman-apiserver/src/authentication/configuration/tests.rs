@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::parse;
+use crate::authentication::issuer::Source;
 
 fn authenticator() -> Value {
     json!({
@@ -53,7 +54,8 @@ anonymous:
     let (issuers, anonymous) = parse(text, Path::new("")).unwrap();
     let [issuer] = issuers.as_slice() else { panic!("{issuers:?}") };
     assert_eq!((issuer.url.as_str(), issuer.audiences.len()), ("https://issuer.test/realm", 2));
-    assert_eq!(issuer.username.prefix, "oidc:");
+    let Source::Claim(username) = &issuer.username else { panic!("{issuer:?}") };
+    assert_eq!(username.prefix, "oidc:");
     assert_eq!(issuer.required, [("hd".to_owned(), "example.com".to_owned())]);
     let anonymous = anonymous.unwrap();
     assert!(anonymous.covers("/livez") && !anonymous.covers("/livez/ping"));
@@ -61,8 +63,6 @@ anonymous:
         parse(&configuration(&json!([])).to_string(), Path::new("")).unwrap();
     assert!(issuers.is_empty() && anonymous.is_none());
 }
-
-const CEL: &str = "Forbidden: this server does not evaluate CEL expressions yet";
 
 /// What is said about a field of the first issuer.
 fn at(field: &str, text: &str) -> String {
@@ -151,27 +151,110 @@ fn what_may_not_be_said_of_claims_is_told_in_kubernetes_words() {
             ),
         ),
         (
-            "/claimMappings/username",
-            json!({"expression": "claims.sub"}),
-            at("claimMappings.username.expression", CEL),
-        ),
-        (
-            "/claimMappings/extra",
-            json!([{"key": "a.test/b", "valueExpression": "claims.c"}]),
-            at("claimMappings.extra", CEL),
-        ),
-        (
-            "/claimValidationRules",
-            json!([{"expression": "true"}]),
-            at("claimValidationRules[0].expression", CEL),
-        ),
-        (
             "/claimValidationRules",
             json!([{"claim": "a"}, {"claim": "a"}]),
             at("claimValidationRules[1].claim", "Duplicate value: \"a\""),
         ),
-        ("/userValidationRules", json!([{"expression": "true"}]), at("userValidationRules", CEL)),
     ]);
+}
+
+#[test]
+fn what_may_not_be_said_in_an_expression_is_told_in_kubernetes_words() {
+    let mapped = |expression: &str| json!({"expression": expression});
+    let extra = |key: &str, text: &str| json!([{"key": key, "valueExpression": text}]);
+    assert_refused([
+        (
+            "/claimMappings/username",
+            mapped("claims.sub +"),
+            at(
+                "claimMappings.username.expression",
+                "Invalid value: \"claims.sub +\": compilation failed: ERROR: <input>:1:13",
+            ),
+        ),
+        (
+            "/claimMappings/groups",
+            mapped("user.groups"),
+            "undeclared reference to 'user'".to_owned(),
+        ),
+        (
+            "/claimMappings/username",
+            json!({"expression": "claims.sub", "prefix": "a"}),
+            at(
+                "claimMappings.username.prefix",
+                "Invalid value: \"a\": may not be specified when expression is set",
+            ),
+        ),
+        (
+            "/claimMappings/username",
+            mapped("claims.email"),
+            "claims.email_verified must be used in".to_owned(),
+        ),
+        (
+            "/claimMappings/extra",
+            extra("b", "'a'"),
+            at(
+                "claimMappings.extra[0].key",
+                "Invalid value: \"b\": must be a domain-prefixed path",
+            ),
+        ),
+        (
+            "/claimMappings/extra",
+            extra("example.org/B", "'a'"),
+            at("claimMappings.extra[0].key", "Invalid value: \"example.org/B\": must be lowercase"),
+        ),
+        (
+            "/claimMappings/extra",
+            extra("a.k8s.io/b", "'a'"),
+            "are reserved for Kubernetes".to_owned(),
+        ),
+        (
+            "/claimMappings/extra",
+            extra("example.org/b", ""),
+            at("claimMappings.extra[0].valueExpression", "Required value"),
+        ),
+        (
+            "/claimMappings/extra",
+            json!([{"key": "a.b/c", "valueExpression": "'a'"},
+                {"key": "a.b/c", "valueExpression": "'b'"}]),
+            at("claimMappings.extra[1].key", "Duplicate value: \"a.b/c\""),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "claims.hd"}]),
+            at(
+                "claimValidationRules[0].expression",
+                "Invalid value: \"claims.hd\": must evaluate to bool",
+            ),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "true", "requiredValue": "a"}]),
+            at(
+                "claimValidationRules[0].requiredValue",
+                "Invalid value: \"a\": may not be specified when expression is set",
+            ),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "true"}, {"expression": "true"}]),
+            at("claimValidationRules[1].expression", "Duplicate value: \"true\""),
+        ),
+        (
+            "/userValidationRules",
+            json!([{"expression": "user.name == 'a'"}]),
+            "undefined field 'name'".to_owned(),
+        ),
+        (
+            "/userValidationRules",
+            json!([{"message": "no"}]),
+            at("userValidationRules[0].expression", "Required value"),
+        ),
+    ]);
+    let mut read = authenticator();
+    read["claimMappings"]["username"] = mapped("claims.email");
+    read["claimValidationRules"] =
+        json!([{"expression": "claims.?email_verified.orValue(true) == true"}]);
+    parse(&configuration(&json!([read])).to_string(), Path::new("")).unwrap();
 }
 
 #[test]

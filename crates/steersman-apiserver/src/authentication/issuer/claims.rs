@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::IssuerSettings;
+use super::expressions::{Expression, Stated};
 use crate::user::{CREDENTIAL_ID, User};
 
 /// How far ahead of ours an issuer's clock may be.
@@ -15,6 +16,13 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 pub(in crate::authentication) struct Claim {
     pub(in crate::authentication) claim: String,
     pub(in crate::authentication) prefix: String,
+}
+
+/// What something of a user is made of.
+#[derive(Clone, Debug)]
+pub(in crate::authentication) enum Source {
+    Claim(Claim),
+    Expression(Expression),
 }
 
 type Claims = Map<String, Value>;
@@ -123,20 +131,55 @@ fn shown(moment: Timestamp) -> String {
 
 /// The user that a token's claims make.
 pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, String> {
-    let mut user = User { name: username(claims, &settings.username)?, ..User::default() };
-    if let Some(groups) = &settings.groups {
-        user.groups = group_names(claims, groups)?;
+    let stated = Stated::claims(claims);
+    let evaluating = |what: &str, why: &str| format!("oidc: error evaluating {what}: {why}");
+    let mut user = User { name: username(claims, &stated, &settings.username)?, ..User::default() };
+    match &settings.groups {
+        Some(Source::Claim(claim)) => user.groups = group_names(claims, claim)?,
+        Some(Source::Expression(expression)) => {
+            let groups = expression.texts(&stated);
+            user.groups = groups.map_err(|why| evaluating("group claim expression", &why))?;
+        }
+        None => {}
     }
-    if let Some(claim) = &settings.uid {
-        let uid = text(claims, claim);
-        user.uid = uid.map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?;
+    match &settings.uid {
+        Some(Source::Claim(Claim { claim, .. })) => {
+            let uid = text(claims, claim);
+            user.uid = uid.map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?;
+        }
+        Some(Source::Expression(expression)) => {
+            let uid = expression.text(&stated, "uid");
+            user.uid = uid.map_err(|why| evaluating("uid claim expression", &why))?;
+        }
+        None => {}
     }
     if let Some(Value::String(id)) = claims.get("jti")
         && !id.is_empty()
     {
         user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
     }
-    for (claim, wanted) in &settings.required {
+    for (key, expression) in &settings.extra {
+        let of = format!("extra claim expression: {}", expression.written());
+        let values = expression.texts(&stated).map_err(|why| evaluating(&of, &why))?;
+        if !values.is_empty() {
+            user.extra.insert(key.clone(), values);
+        }
+    }
+    check_required(claims, &settings.required)?;
+    for rule in &settings.claim_rules {
+        let checked = rule.check_claims(&stated);
+        checked.map_err(|why| evaluating("claim validation expression", &why))?;
+    }
+    let stated = Stated::user(&user);
+    for rule in &settings.user_rules {
+        let checked = rule.check_user(&stated);
+        checked.map_err(|why| evaluating("user info validation rule", &why))?;
+    }
+    Ok(user.authenticated())
+}
+
+fn check_required(claims: &Claims, required: &[(String, String)]) -> Result<(), String> {
+    for (claim, wanted) in required {
         if !claims.contains_key(claim) {
             return Err(format!("oidc: required claim {claim} not present in ID token"));
         }
@@ -148,10 +191,23 @@ pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, S
             ));
         }
     }
-    Ok(user.authenticated())
+    Ok(())
 }
 
-fn username(claims: &Claims, Claim { claim, prefix }: &Claim) -> Result<String, String> {
+fn username(claims: &Claims, stated: &Stated, source: &Source) -> Result<String, String> {
+    let Claim { claim, prefix } = match source {
+        Source::Claim(claim) => claim,
+        Source::Expression(expression) => {
+            let name = expression.text(stated, "username");
+            let name = name.map_err(|why| {
+                format!("oidc: error evaluating username claim expression: {why}")
+            })?;
+            return match name.is_empty() {
+                true => Err("oidc: empty username via CEL expression is not allowed".to_owned()),
+                false => Ok(name),
+            };
+        }
+    };
     let name = text(claims, claim);
     let name = name.map_err(|why| format!("oidc: parse username claims {claim:?}: {why}"))?;
     if claim == "email" {
@@ -192,14 +248,13 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{Claim, check_audience, check_time, parse, user};
+    use super::{Claim, Source, check_audience, check_time, parse, user};
     use crate::authentication::issuer::IssuerSettings;
     use crate::user::User;
 
     fn settings() -> IssuerSettings {
-        let claim = |claim: &str, prefix: &str| Claim {
-            claim: claim.to_owned(),
-            prefix: prefix.to_owned(),
+        let claim = |claim: &str, prefix: &str| {
+            Source::Claim(Claim { claim: claim.to_owned(), prefix: prefix.to_owned() })
         };
         IssuerSettings {
             url: "https://issuer.test".to_owned(),
@@ -208,8 +263,11 @@ mod tests {
             audiences: vec!["kube".to_owned()],
             username: claim("email", "oidc:"),
             groups: Some(claim("groups", "oidc:")),
-            uid: Some("sub".to_owned()),
+            uid: Some(claim("sub", "")),
+            extra: Vec::new(),
             required: vec![("hd".to_owned(), "example.com".to_owned())],
+            claim_rules: Vec::new(),
+            user_rules: Vec::new(),
             keys: None,
         }
     }

@@ -103,7 +103,16 @@ impl Issuer {
     }
 
     pub(super) fn token(&self, now: i64) -> String {
-        self.key.token(&json!({"alg": "RS256", "kid": "k1"}), &self.claims(now))
+        self.token_stating(now, &json!({}))
+    }
+
+    /// A token that states this as well.
+    pub(super) fn token_stating(&self, now: i64, more: &Value) -> String {
+        let mut claims = self.claims(now);
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        self.key.token(&json!({"alg": "RS256", "kid": "k1"}), &claims)
     }
 }
 

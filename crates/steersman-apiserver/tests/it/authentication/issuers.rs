@@ -372,3 +372,86 @@ async fn an_issuer_in_this_process_works_on_virtual_time() {
     seconds_pass(20).await;
     assert_eq!(server.authenticate(&headers, None).await.unwrap_err().code, 401);
 }
+
+/// An issuer whose claims are read by expressions.
+async fn expressive() -> (Server, Issuer) {
+    let issuer = Issuer::start().await;
+    let mut configuration = issuer.configuration(&json!({}));
+    let saying = json!({
+        "claimMappings": {
+            "username": {"expression": "'sso:' + claims.sub"},
+            "groups": {"expression": "claims.roles.split(',')"},
+            "uid": {"expression": "string(claims.example__dot__org__slash__id)"},
+            "extra": [
+                {"key": "example.org/floor", "valueExpression": "claims.?floor.orValue('')"},
+                {"key": "example.org/teams", "valueExpression": "claims.teams.map(t, t.name)"},
+            ],
+        },
+        "claimValidationRules": [
+            {"expression": "claims.exp - claims.iat <= 86400.0", "message": "lives too long"},
+        ],
+        "userValidationRules": [
+            {"expression": "!user.username.startsWith('sso:system:')", "message": "not so high"},
+            {"expression": "user.extra.example__dot__org__slash__teams.size() < 3", "message": "many"},
+        ],
+    });
+    for (field, value) in saying.as_object().unwrap() {
+        configuration["jwt"][0][field] = value.clone();
+    }
+    let mut authentication = Authentication::default();
+    authentication.configure(&configuration.to_string(), Path::new("")).unwrap();
+    (Server::with(authentication).await, issuer)
+}
+
+/// A token that states this beside the usual.
+fn stating(issuer: &Issuer, server: &Server, claims: &Value) -> String {
+    let now = server.now();
+    let mut all = json!({
+        "sub": "jane", "roles": "dev,ops", "example.org/id": "u7", "iat": now, "exp": now + 3600,
+        "teams": [{"name": "red"}, {"name": "blue"}],
+    });
+    for (name, value) in claims.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    issuer.token_stating(server.now(), &all)
+}
+
+#[tokio::test]
+async fn expressions_make_a_user_of_claims() {
+    let (server, issuer) = expressive().await;
+    let user = server.bearer(&stating(&issuer, &server, &json!({}))).await.unwrap();
+    let extra = &user["extra"];
+    assert_eq!((&user["username"], &user["uid"]), (&json!("sso:jane"), &json!("u7")));
+    assert_eq!(user["groups"], json!(["dev", "ops", "system:authenticated"]));
+    assert_eq!(extra["example.org/teams"], json!(["red", "blue"]));
+    assert_eq!(extra.get("example.org/floor"), None, "what is empty does not count");
+    let user = server.bearer(&stating(&issuer, &server, &json!({"floor": "3"}))).await.unwrap();
+    assert_eq!(user["extra"]["example.org/floor"], json!(["3"]));
+}
+
+#[tokio::test]
+async fn claims_and_users_that_break_a_rule_are_refused_with_its_message() {
+    let (server, issuer) = expressive().await;
+    let now = server.now();
+    for (claims, expected) in [
+        (
+            json!({"exp": now + 86_401}),
+            "oidc: error evaluating claim validation expression: validation expression 'claims.exp \
+             - claims.iat <= 86400.0' failed: lives too long",
+        ),
+        (
+            json!({"sub": "system:admin"}),
+            "oidc: error evaluating user info validation rule: validation expression \
+             '!user.username.startsWith('sso:system:')' failed: not so high",
+        ),
+        (json!({"teams": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}), "failed: many"),
+        (json!({"roles": 7}), "oidc: error evaluating group claim expression: expression 'claims."),
+        (
+            json!({"teams": [{"name": 1}]}),
+            "claims.teams.map(t, t.name): expression must return a string or a list of strings",
+        ),
+    ] {
+        let why = server.refused(&stating(&issuer, &server, &claims)).await;
+        assert!(why.contains(expected), "{claims}: {why}");
+    }
+}

@@ -12,6 +12,7 @@ mod proxies;
 mod revoked;
 mod secrets;
 mod token_file;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
