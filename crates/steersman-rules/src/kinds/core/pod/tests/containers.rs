@@ -403,6 +403,12 @@ fn restarts() {
                restart rules are used"],
         ),
         (
+        (
+            "initContainers/0/restartPolicyRules",
+            json!([{"action": "Explode"}]),
+            &["spec.initContainers[0].restartPolicy: Required value: must specify restartPolicy \
+               when restart rules are used"],
+        ),
             "containers/0/restartPolicy",
             json!("Maybe"),
             &["spec.containers[0].restartPolicy: Unsupported value: \"Maybe\": supported values: \
