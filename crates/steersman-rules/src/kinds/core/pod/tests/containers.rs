@@ -381,8 +381,9 @@ fn resources() {
         (
             "resourceClaims",
             json!([{"name": "a"}]),
-            &["spec.resourceClaims[0]: Invalid value: {\"name\":\"a\"}: must specify one of: \
-               `resourceClaimName`, `resourceClaimTemplateName`"],
+            &["spec.resourceClaims[0]: Invalid value: {\"Name\":\"a\",\"ResourceClaimName\":null,\
+               \"ResourceClaimTemplateName\":null}: must specify one of: `resourceClaimName`, \
+               `resourceClaimTemplateName`"],
         ),
     ]);
 }
@@ -403,12 +404,12 @@ fn restarts() {
                restart rules are used"],
         ),
         (
-        (
             "initContainers/0/restartPolicyRules",
             json!([{"action": "Explode"}]),
             &["spec.initContainers[0].restartPolicy: Required value: must specify restartPolicy \
                when restart rules are used"],
         ),
+        (
             "containers/0/restartPolicy",
             json!("Maybe"),
             &["spec.containers[0].restartPolicy: Unsupported value: \"Maybe\": supported values: \
