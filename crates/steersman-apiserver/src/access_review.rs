@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use steersman_rules::field::{FieldError, FieldErrorKind};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
+use steersman_rules::rules::internal;
 
 use crate::authz::rule::Rule;
 use crate::authz::{Attributes, Decision, Target, selector};
@@ -161,7 +162,7 @@ fn check(call: &Call, review: &Value) -> Result<()> {
     let mut errors = Vec::new();
     if resource.is_object() && other.is_object() {
         let why = "cannot be specified in combination with resourceAttributes";
-        errors.push(FieldError::invalid("spec.nonResourceAttributes", other, why));
+        errors.push(FieldError::invalid_shown("spec.nonResourceAttributes", &shown(other), why));
     }
     if !resource.is_object() && !other.is_object() {
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -185,7 +186,8 @@ fn check(call: &Call, review: &Value) -> Result<()> {
         }
         if other.is_object() {
             let why = "disallowed on this kind of request";
-            errors.push(FieldError::invalid("spec.nonResourceAttributes", other, why));
+            let field = "spec.nonResourceAttributes";
+            errors.push(FieldError::invalid_shown(field, &shown(other), why));
         }
     }
     if errors.is_empty() {
@@ -193,6 +195,11 @@ fn check(call: &Call, review: &Value) -> Result<()> {
     }
     let what = Named { group: &call.resource.group, resource: "", name: "" };
     Err(Status::invalid(what, &errors))
+}
+
+/// The path that is asked for, as errors show it.
+fn shown(attributes: &Value) -> String {
+    internal::shown("NonResourceAttributes", attributes)
 }
 
 /// A review is never stored, so there is nothing to say of it as an object.

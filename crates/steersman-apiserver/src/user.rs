@@ -28,6 +28,11 @@ pub(crate) const ANONYMOUS: &str = "system:anonymous";
 /// Where a user's extra tells by which credential it is known.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
+/// What it says there of a token that has an id.
+pub(crate) fn token_id(id: &str) -> String {
+    format!("JTI={id}")
+}
+
 /// What of a certificate's subject is the uid of the user.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 

@@ -3,6 +3,7 @@
 //! Validation collects [`FieldError`]s; the server turns them into one 422
 //! answer with a cause each.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
@@ -59,6 +60,20 @@ impl FieldError {
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let text = format!("Invalid value: {}: {detail}", shown(value));
         Self::new(FieldErrorKind::Invalid, field, text)
+    }
+
+    /// The same, of a value that is shown in other words than its own.
+    pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self::new(
+            FieldErrorKind::Invalid,
+            field,
+            format!("Invalid value: {}: {detail}", cut(shown)),
+        )
+    }
+
+    /// `Duplicate value: <value>`, in other words than its own.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Self {
+        Self::new(FieldErrorKind::Duplicate, field, format!("Duplicate value: {}", cut(shown)))
     }
 
     /// `Required value[: <detail>]`
@@ -198,6 +213,14 @@ fn shown(value: &Value) -> String {
             format!("{}...", quoted(&text[..text.floor_char_boundary(SHOWN_MAX)]))
         }
         value => shown_as_json(value),
+    }
+}
+
+/// A text, cut where it is very long.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.floor_char_boundary(SHOWN_MAX) {
+        end if end < text.len() => Cow::Owned(format!("{}...", &text[..end])),
+        _ => Cow::Borrowed(text),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub use self::domain::{
     domain_prefixed_path, fully_qualified_domain, fully_qualified_name, host_or_wildcard,
 };
-use crate::field::FieldError;
+use crate::field::{FieldError, shown_as_json};
 
 pub use steersman_values::names::{
     config_key, dns1035_label, dns1035_rule, dns1123_label, dns1123_subdomain, label_value,
@@ -180,11 +180,25 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
                     "Only one reference can have Controller set to true. Found \"true\" in \
                      references for {first} and {named}"
                 );
-                errors.push(FieldError::invalid(FIELD, &Value::from(owners.to_vec()), &detail));
+                let shown: Vec<String> = owners.iter().map(shown_owner).collect();
+                let shown = format!("[{}]", shown.join(","));
+                errors.push(FieldError::invalid_shown(FIELD, &shown, &detail));
             }
         }
     }
     errors
+}
+
+/// A reference to an owner with its fields in the order of Kubernetes.
+fn shown_owner(owner: &Value) -> String {
+    let texts = ["apiVersion", "kind", "name", "uid"].map(|key| Some((key, &owner[key])));
+    let flags = ["controller", "blockOwnerDeletion"].map(|key| (key, &owner[key]));
+    let flags = flags.into_iter().map(|flag| Some(flag).filter(|(_, value)| !value.is_null()));
+    let fields = texts.into_iter().chain(flags).flatten().map(|(key, value)| match value {
+        Value::Null => format!("{key:?}:\"\""),
+        value => format!("{key:?}:{}", shown_as_json(value)),
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 fn validate_owner(owner: &Value, field: &str) -> Vec<FieldError> {
@@ -206,7 +220,7 @@ fn validate_owner(owner: &Value, field: &str) -> Vec<FieldError> {
     }
     if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
         let detail = "/v1, Kind=Event is disallowed from being an owner";
-        errors.push(FieldError::invalid(field, owner, detail));
+        errors.push(FieldError::invalid_shown(field, &shown_owner(owner), detail));
     }
     errors
 }
@@ -312,6 +326,31 @@ mod tests {
             let found: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();
             assert_eq!(found, fields, "{metadata}");
         }
+    }
+
+    #[test]
+    fn owners_are_shown_in_the_order_of_their_fields() {
+        let owner = |kind: &str| {
+            json!({
+                "apiVersion": "v1", "kind": kind, "name": "a", "uid": "u", "controller": true,
+            })
+        };
+        let object =
+            json!({"metadata": {"name": "a", "ownerReferences": [owner("A"), owner("B")]}});
+        let shown = |kind: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"{kind}","name":"a","uid":"u","controller":true}}"#
+            )
+        };
+        assert_eq!(
+            validate_metadata(&object, false)[0].message(),
+            format!(
+                "metadata.ownerReferences: Invalid value: [{},{}]: Only one reference can have \
+                 Controller set to true. Found \"true\" in references for A/a and B/a",
+                shown("A"),
+                shown("B"),
+            )
+        );
     }
 
     #[test]

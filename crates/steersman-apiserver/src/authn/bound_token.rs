@@ -7,7 +7,7 @@ use super::Refused;
 use super::objects::{Metadata, Object, judged};
 use crate::state::Server;
 use crate::token::claims::{Claims, Reference, user_name};
-use crate::user::{CREDENTIAL_ID, User};
+use crate::user::{CREDENTIAL_ID, User, token_id};
 
 /// How far clocks may differ; so long a token also outlives its objects.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
@@ -111,7 +111,7 @@ fn account_user(claims: &Claims) -> User {
         }
     }
     if !claims.jti.is_empty() {
-        user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", claims.jti)]);
+        user.extra.insert(CREDENTIAL_ID.to_owned(), vec![token_id(&claims.jti)]);
     }
     user
 }

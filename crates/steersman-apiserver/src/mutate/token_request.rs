@@ -16,9 +16,13 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::token::ISSUER;
 use crate::token::claims::{Claims, Private, Reference, user_name};
+use crate::user::token_id;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
+
+/// Where those who audit read which token was given out.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
 /// How long a token lives, unless the client says otherwise.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -41,6 +45,9 @@ pub(crate) async fn create(call: &Call) -> Result<Reply> {
     let claims = claims(call, &request, &account, bound);
     // Nothing is written, so a dry run gets a token, too.
     let token = call.server.signer.sign(&*call.server.store, &claims).await?;
+    if let Some(trail) = &call.trail {
+        trail.annotate(ISSUED, token_id(&claims.jti));
+    }
     request["status"]["token"] = token.into();
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
     let expires = after((call.server.clock)(), seconds);

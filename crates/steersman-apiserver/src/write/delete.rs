@@ -35,6 +35,10 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// The kinds that leave their dependents behind unless told otherwise, as they always did.
 const ORPHANING: &[(&str, &str)] = &[("", "replicationcontrollers"), ("batch", "jobs")];
 
+/// The kinds that end what is in them, and look at preconditions on their own before they do.
+const KEEPERS: &[(&str, &str)] =
+    &[("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
+
 /// Deletes one object, or marks it.
 pub(crate) async fn delete_object(
     writer: &Writer<'_>,
@@ -233,28 +237,35 @@ fn finalizers(resource: &Resource, old: &Value, options: &DeleteOptions) -> Vec<
 }
 
 fn check_preconditions(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Result<()> {
-    let named = writer.resource.named_kind(metadata::text(old, "name"));
-    let is = metadata::text(old, "uid");
-    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != is) {
-        if writer.resource.is("", "namespaces") {
+    let resource = writer.resource;
+    let name = metadata::text(old, "name");
+    let own = KEEPERS.iter().any(|(group, plural)| resource.is(group, plural));
+    for (what, wanted, is, cause) in [
+        (
+            "UID",
+            options.uid.as_deref(),
+            metadata::text(old, "uid"),
+            "The object might have been deleted and then recreated",
+        ),
+        (
+            "ResourceVersion",
+            options.resource_version.as_deref(),
+            metadata::text(old, "resourceVersion"),
+            "The object might have been modified",
+        ),
+    ] {
+        let Some(wanted) = wanted.filter(|wanted| *wanted != is) else { continue };
+        if own {
             let why = format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
             );
-            return Err(Status::conflict(writer.resource.named(named.name), &why));
+            return Err(Status::conflict(resource.named(name), &why));
         }
         let why = format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({is}). \
-             The object might have been deleted and then recreated"
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). \
+             {cause}"
         );
-        return Err(Status::conflict(named, &why));
-    }
-    let is = metadata::text(old, "resourceVersion");
-    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != is) {
-        let why = format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the \
-             ResourceVersion in record ({is}). The object might have been modified"
-        );
-        return Err(Status::conflict(named, &why));
+        return Err(Status::conflict(resource.named_kind(name), &why));
     }
     Ok(())
 }

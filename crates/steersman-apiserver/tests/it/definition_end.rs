@@ -36,6 +36,22 @@ async fn told(events: &mut Events) -> (String, String, String) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_definition_looks_at_preconditions_on_its_own() {
+    let api = with_widgets().await;
+    for (field, what) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let wrong = json!({"preconditions": {field: "1"}});
+        let status = api.delete_with(DEFINITION, &wrong).await.refused(409);
+        let why = status["message"].as_str().unwrap();
+        let expected = format!(
+            "Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io \
+             \"widgets.example.com\": Precondition failed: {what} in precondition: 1, {what} in \
+             object meta: "
+        );
+        assert!(why.starts_with(&expected), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_definition_is_told_step_by_step() {
     let api = with_widgets().await;
     api.post(WIDGETS, &widget("a", 1)).await.ok();

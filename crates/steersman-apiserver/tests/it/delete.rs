@@ -64,7 +64,15 @@ async fn preconditions_must_hold() {
                          precondition: other, UID in object meta: ";
     assert!(why.contains(of_namespaces), "{why}");
     let wrong = json!({"preconditions": {"resourceVersion": "1"}});
-    api.delete_with(&path, &wrong).await.refused(409);
+    let status = api.delete_with(&path, &wrong).await.refused(409);
+    let why = status["message"].as_str().unwrap();
+    assert!(why.contains("the ResourceVersion in the precondition (1) does not match"), "{why}");
+    assert!(why.ends_with("The object might have been modified"), "{why}");
+    let status = api.delete_with("/api/v1/namespaces/default", &wrong).await.refused(409);
+    let why = status["message"].as_str().unwrap();
+    let of_namespaces = "Precondition failed: ResourceVersion in precondition: 1, ResourceVersion \
+                         in object meta: ";
+    assert!(why.contains(of_namespaces), "{why}");
     let right = json!({"preconditions": {
         "uid": created["metadata"]["uid"], "resourceVersion": created["metadata"]["resourceVersion"],
     }});

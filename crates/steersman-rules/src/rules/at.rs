@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use super::document::same;
+use super::internal;
 use crate::field::FieldError;
 use crate::names;
 
@@ -169,6 +170,11 @@ impl<'v, 'p> At<'v, 'p> {
         FieldError::invalid(self.path(), &value.into(), detail)
     }
 
+    /// The same, of a value that is shown as one of an [internal] type.
+    pub(crate) fn invalid_as(&self, kind: &str, detail: &str) -> FieldError {
+        FieldError::invalid_shown(self.path(), &internal::shown(kind, self.value), detail)
+    }
+
     /// `Required value[: <detail>]`
     pub(crate) fn required(&self, detail: &str) -> FieldError {
         FieldError::required(self.path(), detail)
@@ -182,6 +188,11 @@ impl<'v, 'p> At<'v, 'p> {
     /// `Duplicate value: <other value>`
     pub(crate) fn duplicate_value(&self, value: impl Into<Value>) -> FieldError {
         FieldError::duplicate(self.path(), &value.into())
+    }
+
+    /// `Duplicate value: <value>`, which is shown as one of an [internal] type.
+    pub(crate) fn duplicate_as(&self, kind: &str) -> FieldError {
+        FieldError::duplicate_shown(self.path(), &internal::shown(kind, self.value))
     }
 
     /// `Unsupported value: <value>: supported values: …`
@@ -317,6 +328,13 @@ impl At<'_, '_> {
     pub(crate) fn unchanged(&self, old: &Value, errors: &mut Errors) {
         if !same(old, self.value) {
             errors.push(self.invalid("field is immutable"));
+        }
+    }
+
+    /// The same of a value that is shown as one of an [internal] type.
+    pub(crate) fn unchanged_as(&self, kind: &str, old: &Value, errors: &mut Errors) {
+        if !same(old, self.value) {
+            errors.push(self.invalid_as(kind, "field is immutable"));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! so there is one way to read it; and what Kubernetes' own signers sign is known to those who
 //! approve as well.
 
+pub(crate) mod signature;
 mod signers;
 mod subject;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::IssuerSettings;
 use super::expressions::{Expression, Stated};
-use crate::user::{CREDENTIAL_ID, User};
+use crate::user::{CREDENTIAL_ID, User, token_id};
 
 /// How far ahead of ours an issuer's clock may be.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
@@ -156,7 +156,7 @@ pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, S
     if let Some(Value::String(id)) = claims.get("jti")
         && !id.is_empty()
     {
-        user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+        user.extra.insert(CREDENTIAL_ID.to_owned(), vec![token_id(id)]);
     }
     for (key, expression) in &settings.extra {
         let of = format!("extra claim expression: {}", expression.written());

@@ -259,6 +259,22 @@ async fn whom_a_user_acts_as_is_told_beside_the_user() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_that_is_given_out_is_told_by_its_id() {
+    let (api, record) = audited("- level: Metadata").await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    api.post(accounts, &json!({"metadata": {"name": "robot"}})).await.ok();
+    let given = api.post(&format!("{accounts}/robot/token"), &json!({"spec": {}})).await.ok();
+    let told = last(&record, "create")["annotations"].clone();
+    let review = json!({"spec": {"token": given["status"]["token"]}});
+    let reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let reviewed = api.post(reviews, &review).await.ok();
+    let extra = &reviewed["status"]["user"]["extra"];
+    let known = &extra["authentication.kubernetes.io/credential-id"][0];
+    assert!(known.is_string());
+    assert_eq!(told["authentication.kubernetes.io/issued-credential-id"], *known);
+}
+
+#[tokio::test(start_paused = true)]
 async fn plug_ins_and_webhooks_say_what_they_did() {
     let (api, record) = audited("- level: Request").await;
     let labels = json!({"pod-security.kubernetes.io/audit": "baseline"});

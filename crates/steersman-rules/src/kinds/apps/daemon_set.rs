@@ -122,7 +122,7 @@ fn check(set: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = set.at("spec");
     let selector = spec.at("selector");
     if !old.is_null() {
-        selector.unchanged(&old["spec"]["selector"], errors);
+        selector.unchanged_as("*raw", &old["spec"]["selector"], errors);
     }
     let before = errors.len();
     label_selector(&selector, errors);

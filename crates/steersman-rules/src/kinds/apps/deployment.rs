@@ -31,7 +31,8 @@ const RULES: Rules = Rules {
     keep: |old, deployment| disabled::drop_of_template(deployment, "/spec/template", old),
     check,
     change: |deployment, old, errors| {
-        deployment.at("spec.selector").unchanged(&old["spec"]["selector"], errors);
+        let before = &old["spec"]["selector"];
+        deployment.at("spec.selector").unchanged_as("*raw", before, errors);
     },
     check_status: |deployment, old, errors| COUNTS.check(deployment, old, errors),
     // Annotations of a Deployment are copied to its ReplicaSets, so they count.

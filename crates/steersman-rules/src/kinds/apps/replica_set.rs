@@ -36,7 +36,7 @@ const RULES: Rules = Rules {
     keep: |old, set| disabled::drop_of_template(set, "/spec/template", old),
     check,
     change: |set, old, errors| {
-        set.at("spec.selector").unchanged(&old["spec"]["selector"], errors);
+        set.at("spec.selector").unchanged_as("*raw", &old["spec"]["selector"], errors);
     },
     check_status: |set, old, errors| COUNTS.check(set, old, errors),
     warn: template::warnings_of_replicas,

@@ -199,7 +199,10 @@ fn policies(spec: &At<'_, '_>, errors: &mut Errors) {
             errors.push(rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"));
         }
         "OnDelete" => {}
-        _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
+        _ => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(strategy.invalid_as("StatefulSetUpdateStrategy", why));
+        }
     }
     for key in ["whenDeleted", "whenScaled"] {
         let policy = spec.at("persistentVolumeClaimRetentionPolicy");

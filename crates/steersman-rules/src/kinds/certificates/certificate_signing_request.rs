@@ -15,7 +15,7 @@ use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, set, text};
-use crate::signing_request;
+use crate::signing_request::{self, signature};
 use crate::table::cells::{condition, or_none};
 use crate::table::{Column, age, duration};
 
@@ -144,13 +144,13 @@ fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Why a request is none.
+/// Why a request is none, or not of who has the key.
 fn unreadable(encoded: &str) -> Option<String> {
     match STANDARD.decode(encoded).ok().and_then(|pem| signing_request::der(&pem)) {
-        Some(der) => {
-            let read = X509CertificationRequest::from_der(&der);
-            read.err().map(|_| "asn1: structure error".to_owned())
-        }
+        Some(der) => match X509CertificationRequest::from_der(&der) {
+            Ok((_, request)) => signature::mistake(&request).map(str::to_owned),
+            Err(_) => Some("asn1: structure error".to_owned()),
+        },
         None => Some("PEM block type must be CERTIFICATE REQUEST".to_owned()),
     }
 }

@@ -10,6 +10,7 @@ use crate::quantity::Quantity;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, text};
+use crate::rules::internal;
 use crate::rules::resource_name::{self, is_compute, is_quota_resource};
 use crate::table::cells::printed;
 use crate::table::{Column, age};
@@ -154,7 +155,8 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, errors: &mut Errors)
         }
         for _ in misfits(&hard, scope.text()) {
             let detail = "unsupported scope applied to resource";
-            errors.push(FieldError::invalid(at.as_str(), selector.value, detail));
+            let shown = internal::shown("ScopeSelector", selector.value);
+            errors.push(FieldError::invalid_shown(at.clone(), &shown, detail));
         }
         let any = ["PriorityClass", "VolumeAttributesClass"].contains(&scope.text());
         if !any && SCOPES.contains(&scope.text()) && operator.text() != "Exists" {

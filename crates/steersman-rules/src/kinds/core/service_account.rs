@@ -1,9 +1,10 @@
-//! Service accounts: whom pods act as. They are taken as they are.
+//! Service accounts: whom pods act as. Of the secrets of one only the names count.
 
 use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
+use crate::rules::document::each;
 use crate::table::age;
 
 /// What is said of `ServiceAccount`.
@@ -18,6 +19,8 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
+    create: name_secrets,
+    keep: |_, account| name_secrets(account),
     warn: |account, old| {
         let enforced = "kubernetes.io/enforce-mountable-secrets";
         let has = |account: &Value| !account["metadata"]["annotations"][enforced].is_null();
@@ -29,6 +32,15 @@ const RULES: Rules = Rules {
     },
     ..Rules::NONE
 };
+
+/// Secrets are of the account's own namespace and of one kind, so nothing else is told of them.
+fn name_secrets(account: &mut Value) {
+    each(account, "secrets", |secret| {
+        if let Some(fields) = secret.as_object_mut() {
+            fields.retain(|field, _| field == "name");
+        }
+    });
+}
 
 #[cfg(test)]
 mod tests {
@@ -46,5 +58,20 @@ mod tests {
         assert_eq!(RULES.warnings(&enforced, None), [warning]);
         assert_eq!(RULES.warnings(&enforced, Some(&plain)), [warning]);
         assert_eq!(RULES.warnings(&enforced, Some(&enforced)), [""; 0]);
+    }
+
+    #[test]
+    fn of_secrets_only_the_names_stay() {
+        let wanted = json!({"secrets": [
+            {"kind": "Secret", "name": "a", "namespace": "n", "uid": "u"},
+            {"fieldPath": "x"},
+        ]});
+        let kept = json!({"secrets": [{"name": "a"}, {}]});
+        let mut created = wanted.clone();
+        RULES.prepare_create(&mut created);
+        assert_eq!(created, kept);
+        let mut updated = wanted;
+        RULES.prepare_update(&json!({}), &mut updated);
+        assert_eq!(updated, kept);
     }
 }

@@ -44,22 +44,22 @@ const UNSET: &[(&str, &str)] = &[
     ("deprecatedSource", "source"),
 ];
 
-/// Fields that stay what they were, and how complaints call them.
-const FIXED: &[(&str, &str)] = &[
-    ("regarding", "involvedObject"),
-    ("reason", "reason"),
-    ("note", "message"),
-    ("deprecatedSource", "source"),
-    ("deprecatedFirstTimestamp", "firstTimestamp"),
-    ("deprecatedLastTimestamp", "lastTimestamp"),
-    ("deprecatedCount", "count"),
-    ("reason", "reason"),
-    ("type", "type"),
-    ("eventTime", "eventTime"),
-    ("action", "action"),
-    ("related", "related"),
-    ("reportingController", "reportingController"),
-    ("reportingInstance", "reportingInstance"),
+/// Fields that stay what they were, how complaints call them, and the type as which they show them.
+const FIXED: &[(&str, &str, &str)] = &[
+    ("regarding", "involvedObject", "ObjectReference"),
+    ("reason", "reason", "string"),
+    ("note", "message", "string"),
+    ("deprecatedSource", "source", "EventSource"),
+    ("deprecatedFirstTimestamp", "firstTimestamp", "raw"),
+    ("deprecatedLastTimestamp", "lastTimestamp", "raw"),
+    ("deprecatedCount", "count", "int"),
+    ("reason", "reason", "string"),
+    ("type", "type", "string"),
+    ("eventTime", "eventTime", "raw"),
+    ("action", "action", "string"),
+    ("related", "related", "*ObjectReference"),
+    ("reportingController", "reportingController", "string"),
+    ("reportingInstance", "reportingInstance", "string"),
 ];
 
 const RULES: Rules = Rules { check, change, ttl: event::TTL, ..Rules::NONE };
@@ -110,11 +110,11 @@ fn series(series: &Value, errors: &mut Errors) {
 }
 
 fn change(event: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    for (key, shown) in FIXED {
+    for (key, shown, kind) in FIXED {
         let before = &old[*key];
         let after = &event.value[*key];
         if before != after && (is_set(before) || is_set(after)) {
-            errors.push(FieldError::invalid(*shown, after, "field is immutable"));
+            errors.push(At::new(after, shown).invalid_as(kind, "field is immutable"));
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::rules::document::same;
 /// Must be as every cluster has it, if every cluster has one of that name.
 pub(super) fn check_schema(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
     if schema(name).is_some_and(|fixed| !same(&fixed, spec.value)) {
-        errors.push(spec.invalid(&format!("spec of '{name}' must equal the fixed value")));
+        let why = format!("spec of '{name}' must equal the fixed value");
+        errors.push(spec.invalid_as("FlowSchemaSpec", &why));
     }
 }
 
@@ -24,7 +25,8 @@ pub(super) fn check_level(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
         fields.remove("exempt");
     }
     if !same(&fixed, &given) {
-        errors.push(spec.invalid(&format!("spec of '{name}'{except} must equal the fixed value")));
+        let why = format!("spec of '{name}'{except} must equal the fixed value");
+        errors.push(spec.invalid_as("PriorityLevelConfigurationSpec", &why));
     }
 }
 

@@ -25,7 +25,8 @@ const RULES: Rules = Rules {
     check,
     change: |address, old, errors| {
         let spec = address.at("spec");
-        spec.at("parentRef").unchanged(&old["spec"]["parentRef"], errors);
+        let before = &old["spec"]["parentRef"];
+        spec.at("parentRef").unchanged_as("*ParentReference", before, errors);
     },
     ..Rules::NONE
 };

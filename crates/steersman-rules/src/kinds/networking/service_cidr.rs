@@ -35,7 +35,10 @@ fn check(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         0 => return errors.push(cidrs.required("at least one CIDR required")),
         1 | 2 => {}
         // Kubernetes shows the whole spec.
-        _ => return errors.push(cidrs.with(spec.value).invalid("may only hold up to 2 values")),
+        _ => {
+            let spec = cidrs.with(spec.value);
+            return errors.push(spec.invalid_as("ServiceCIDRSpec", "may only hold up to 2 values"));
+        }
     }
     for cidr in spec.each("cidrs") {
         address::canonical_cidr(&cidr, errors);

@@ -50,7 +50,7 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         let mut key = toleration.value.clone();
         remove(&mut key, "tolerationSeconds");
         if !seen.insert(key.to_string()) {
-            errors.push(toleration.duplicate());
+            errors.push(toleration.duplicate_as("Toleration"));
         }
     }
 }

@@ -54,7 +54,8 @@ fn check(budget: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let spec = budget.at("spec");
     let bounds = [spec.at("minAvailable"), spec.at("maxUnavailable")];
     if bounds.iter().all(At::is_set) {
-        errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(spec.invalid_as("PodDisruptionBudgetSpec", why));
     }
     for bound in &bounds {
         int_or_percent(bound, errors);
@@ -77,8 +78,9 @@ mod tests {
             (
                 json!({"minAvailable": 1, "maxUnavailable": 1}),
                 vec![
-                    "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and \
-                 maxUnavailable cannot be both set",
+                    "spec: Invalid value: {\"MinAvailable\":1,\"Selector\":null,\"MaxUnavailable\":1,\
+                     \"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be \
+                     both set",
                 ],
             ),
             (

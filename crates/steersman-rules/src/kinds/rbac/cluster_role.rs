@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::policy_rule::{self, Scope};
+use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::resource::Effect;
 use crate::rules::Rules;
@@ -31,6 +32,12 @@ fn check(role: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
     aggregation.at("clusterRoleSelectors").require_because(detail, errors);
     for selector in aggregation.each("clusterRoleSelectors") {
+        let before = errors.len();
         label_selector(&selector, errors);
+        if errors.len() > before {
+            // Kubernetes shows what it read, which is nothing.
+            let nothing = Value::Null;
+            errors.push(FieldError::invalid(selector.path(), &nothing, "invalid label selector."));
+        }
     }
 }

@@ -60,13 +60,19 @@ pub(super) fn unique(list: &At<'_, '_>, name: impl Fn(&Value) -> &str, errors: &
     }
 }
 
-/// Complains of a change of what never changes. What was stored before a default was known is as if
-/// it had it.
-pub(super) fn fixed(part: &At<'_, '_>, old: &Value, fill: fn(&mut Value), errors: &mut Errors) {
+/// Complains of a change of what never changes, and shows it as one of an internal type. What was
+/// stored before a default was known is as if it had it.
+pub(super) fn fixed(
+    part: &At<'_, '_>,
+    kind: &str,
+    old: &Value,
+    fill: fn(&mut Value),
+    errors: &mut Errors,
+) {
     if !same(old, part.value) {
         let mut old = old.clone();
         fill(&mut old);
-        part.unchanged(&old, errors);
+        part.unchanged_as(kind, &old, errors);
     }
 }
 

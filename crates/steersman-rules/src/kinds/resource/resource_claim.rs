@@ -37,7 +37,8 @@ const RULES: Rules = Rules {
         }
     },
     change: |claim, old, errors| {
-        fixed(&claim.at("spec"), &old["spec"], claim_spec::defaults, errors);
+        let kind = "ResourceClaimSpec";
+        fixed(&claim.at("spec"), kind, &old["spec"], claim_spec::defaults, errors);
     },
     check_status,
     prepare_status: |old, claim| {
@@ -63,7 +64,8 @@ fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         let requests = claim_spec::request_names(&claim.value["spec"]["devices"]);
         allocation::check(&after, &requests, errors);
     } else {
-        fixed(&after, &before["allocation"], allocation::defaults, errors);
+        let kind = "*AllocationResult";
+        fixed(&after, kind, &before["allocation"], allocation::defaults, errors);
     }
 }
 
@@ -216,6 +218,8 @@ mod tests {
         new["status"]["allocation"]["devices"]["results"][0]["device"] = "b".into();
         let changed = messages(&RULES.validate_status_update(&stored, &new));
         assert_eq!(changed.len(), 1);
+        let shown = r#"{"Devices":{"Results":[{"Request":"gpu","Driver":"d.example.com",""#;
+        assert!(changed[0].contains(shown), "{changed:?}");
         assert!(changed[0].ends_with("field is immutable"), "{changed:?}");
     }
 

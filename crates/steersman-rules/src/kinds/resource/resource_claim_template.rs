@@ -30,7 +30,8 @@ const RULES: Rules = Rules {
         }
     },
     change: |template, old, errors| {
-        device::fixed(&template.at("spec"), &old["spec"], defaults, errors);
+        let kind = "ResourceClaimTemplateSpec";
+        device::fixed(&template.at("spec"), kind, &old["spec"], defaults, errors);
     },
     ..Rules::NONE
 };

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::field::FieldError;
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -72,8 +71,9 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         if let Some(before) = known.get(text(&driver["name"]))
             && fixed(before) != fixed(driver)
         {
-            let field = "spec.drivers";
-            errors.push(FieldError::invalid(field, &fixed(driver), "field is immutable"));
+            let fixed = fixed(driver);
+            let shown = At::new(&fixed, "spec.drivers");
+            errors.push(shown.invalid_as("CSINodeDriver", "field is immutable"));
         }
     }
 }

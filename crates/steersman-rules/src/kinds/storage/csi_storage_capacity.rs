@@ -22,9 +22,9 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     check,
     change: |capacity, old, errors| {
-        for key in ["nodeTopology", "storageClassName"] {
-            capacity.at(key).unchanged(&old[key], errors);
-        }
+        let topology = capacity.at("nodeTopology");
+        topology.unchanged_as("*raw", &old["nodeTopology"], errors);
+        capacity.at("storageClassName").unchanged(&old["storageClassName"], errors);
     },
     warn: |capacity, _| warnings(&At::root(capacity)),
     ..Rules::NONE

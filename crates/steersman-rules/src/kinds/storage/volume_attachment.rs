@@ -34,7 +34,9 @@ const RULES: Rules = Rules {
     },
     status: Some(|| json!({"attached": false})),
     check,
-    change: |attachment, old, errors| attachment.at("spec").unchanged(&old["spec"], errors),
+    change: |attachment, old, errors| {
+        attachment.at("spec").unchanged_as("VolumeAttachmentSpec", &old["spec"], errors);
+    },
     check_status,
     ..Rules::NONE
 };

@@ -29,7 +29,10 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     status: Some(|| json!({})),
     check,
-    change: |migration, old, errors| migration.at("spec").unchanged(&old["spec"], errors),
+    change: |migration, old, errors| {
+        let kind = "StorageVersionMigrationSpec";
+        migration.at("spec").unchanged_as(kind, &old["spec"], errors);
+    },
     check_status,
     ..Rules::NONE
 };

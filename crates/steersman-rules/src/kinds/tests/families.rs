@@ -127,8 +127,9 @@ fn small_kinds_refuse_what_kubernetes_refuses() {
             ("policy", "PodDisruptionBudget"),
             json!({"spec": {"minAvailable": 1, "maxUnavailable": 1}}),
             vec![
-                "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable \
-                 and maxUnavailable cannot be both set",
+                "spec: Invalid value: {\"MinAvailable\":1,\"Selector\":null,\"MaxUnavailable\":1,\
+                 \"UnhealthyPodEvictionPolicy\":null}: minAvailable and maxUnavailable cannot be both \
+                 set",
             ],
         ),
         (

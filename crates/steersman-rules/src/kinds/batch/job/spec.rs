@@ -129,7 +129,7 @@ fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     if spec.at("completionMode").text() != "Indexed" {
-        errors.push(policy.invalid("requires indexed completion mode"));
+        errors.push(policy.invalid_as("SuccessPolicy", "requires indexed completion mode"));
         return;
     }
     let rules = policy.at("rules");

@@ -166,7 +166,8 @@ impl Change<'_> {
         let uncounted = self.new.at("uncountedTerminatedPods");
         let any = ["failed", "succeeded"].iter().any(|list| !uncounted.at(list).is_empty());
         if is && (becomes || self.changed("uncountedTerminatedPods")) && any {
-            errors.push(uncounted.invalid("must be empty for finished job"));
+            let why = "must be empty for finished job";
+            errors.push(uncounted.invalid_as("UncountedTerminatedPods", why));
         }
         let ready = self.new.at("ready");
         let active = self.new.at("active").number_or_zero();

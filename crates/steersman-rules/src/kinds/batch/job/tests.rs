@@ -281,6 +281,8 @@ fn the_template_of_a_job_may_change_only_while_it_rests() {
         let errors = RULES.validate_update(old, &new);
         let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, field.into_iter().collect::<Vec<_>>(), "{new}");
+        let shown = r#""InitContainers":null,"Containers":[{"Name":""#;
+        assert!(errors.iter().all(|error| error.text.contains(shown)), "{errors:?}");
         assert!(errors.iter().all(|error| error.text.ends_with("field is immutable")));
     }
 }

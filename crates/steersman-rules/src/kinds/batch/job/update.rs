@@ -10,12 +10,17 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     let before = &old["spec"];
     let spec = At::new(&new["spec"], "spec");
     completions(before, &spec, errors);
-    spec.at("selector").unchanged(&before["selector"], errors);
+    spec.at("selector").unchanged_as("*raw", &before["selector"], errors);
     template(old, &spec, errors);
-    for key in
-        ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
-    {
-        spec.at(key).unchanged(&before[key], errors);
+    // Each with the type it is shown as.
+    for (key, kind) in [
+        ("completionMode", "*string"),
+        ("podFailurePolicy", "*PodFailurePolicy"),
+        ("backoffLimitPerIndex", "*int"),
+        ("managedBy", "*string"),
+        ("successPolicy", "*SuccessPolicy"),
+    ] {
+        spec.at(key).unchanged_as(kind, &before[key], errors);
     }
 }
 
@@ -39,13 +44,13 @@ fn template(old: &Value, spec: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     if !is_at_rest(old) {
-        errors.push(template.invalid("field is immutable"));
+        errors.push(template.invalid_as("PodTemplateSpec", "field is immutable"));
         return;
     }
     let was = frozen(&old["spec"]["template"]);
     let is = frozen(template.value);
     if !same(&was, &is) {
-        errors.push(template.at("spec").invalid("field is immutable"));
+        errors.push(template.at("spec").invalid_as("PodSpec", "field is immutable"));
     }
 }
 

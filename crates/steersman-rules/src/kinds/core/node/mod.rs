@@ -161,7 +161,7 @@ fn taints(list: &At<'_, '_>, errors: &mut Errors) {
         }
         taint.at("effect").requires_one_of(TAINT_EFFECTS, errors);
         if !seen.insert((key.text(), text(&taint.value["effect"]))) {
-            let mut error = taint.duplicate();
+            let mut error = taint.duplicate_as("Taint");
             error.text.push_str(": taints must be unique by key and effect pair");
             errors.push(error);
         }
@@ -182,7 +182,7 @@ fn addresses(node: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for address in status.each("addresses") {
         if !seen.insert(address.value.to_string()) {
-            errors.push(address.duplicate());
+            errors.push(address.duplicate_as("NodeAddress"));
         }
     }
 }

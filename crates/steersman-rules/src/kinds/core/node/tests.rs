@@ -132,3 +132,21 @@ fn identities_and_swap_are_watched() {
     let ranged = json!({"spec": {"podCIDR": "zz", "podCIDRs": ["zz"]}});
     assert_eq!(RULES.validate_update(&json!({}), &ranged)[0].field, "spec.podCIDRs[0]");
 }
+
+#[test]
+fn what_a_node_says_twice_is_shown_as_kubernetes_reads_it() {
+    let taint = json!({"key": "a", "effect": "NoSchedule"});
+    assert_eq!(
+        created(&json!({"spec": {"taints": [taint, taint]}})),
+        ["metadata.taints[1]: Duplicate value: {\"Key\":\"a\",\"Value\":\"\",\"Effect\":\
+          \"NoSchedule\",\"TimeAdded\":null}: taints must be unique by key and effect pair"]
+    );
+    let address = json!({"type": "InternalIP", "address": "10.0.0.1"});
+    let new = json!({"status": {"addresses": [address, address]}});
+    assert_eq!(
+        messages(&RULES.validate_status_update(&json!({}), &new)),
+        [
+            "status.addresses[1]: Duplicate value: {\"Type\":\"InternalIP\",\"Address\":\"10.0.0.1\"}"
+        ]
+    );
+}

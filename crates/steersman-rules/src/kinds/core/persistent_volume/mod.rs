@@ -253,7 +253,8 @@ fn change(volume: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let was = &old["spec"]["nodeAffinity"];
     if !was.is_null() && !same(&with_newer_labels(was, affinity), affinity) {
         let detail = "field is immutable, except for updating from beta label to GA";
-        errors.push(FieldError::invalid("nodeAffinity", affinity, detail));
+        let shown = At::new(affinity, "nodeAffinity");
+        errors.push(shown.invalid_as("*VolumeNodeAffinity", detail));
     }
     let class = spec.at("volumeAttributesClassName");
     if class.is_absent() && !old["spec"]["volumeAttributesClassName"].is_null() {

@@ -37,11 +37,11 @@ pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Error
             2 => {
                 let why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may \
                            be specified";
-                errors.push(claim.invalid(why));
+                errors.push(claim.invalid_as("PodResourceClaim", why));
             }
             0 => {
                 let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-                errors.push(claim.invalid(why));
+                errors.push(claim.invalid_as("PodResourceClaim", why));
             }
             _ => {}
         }

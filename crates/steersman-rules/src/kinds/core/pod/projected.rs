@@ -153,7 +153,8 @@ fn trust_bundle(bundle: &At<'_, '_>, errors: &mut Errors) {
     let selector = bundle.at("labelSelector");
     match (name.is_set(), signer.is_set()) {
         (true, true) => {
-            errors.push(bundle.invalid("only one of name and signerName may be used"));
+            let why = "only one of name and signerName may be used";
+            errors.push(bundle.invalid_as("ClusterTrustBundleProjection", why));
         }
         (true, false) => {
             if name.text().is_empty() {

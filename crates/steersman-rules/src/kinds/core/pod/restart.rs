@@ -19,7 +19,7 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
     } else if rules.list().is_empty() {
         return;
     } else {
-        errors.push(policy.required("must specify restartPolicy when restart rules are used"));
+        errors.push(without_policy(container));
     }
     if rules.len() > RULES_MAX {
         errors.push(rules.too_many(RULES_MAX));
@@ -44,9 +44,18 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The same of an init container, which may do without a policy.
+/// The same of an init container, whose rules nobody looks at before it has a policy.
 pub(super) fn init_policy(container: &At<'_, '_>, errors: &mut Errors) {
-    policy(container, errors);
+    if container.at("restartPolicy").is_set() {
+        policy(container, errors);
+    } else if !container.at("restartPolicyRules").is_empty() {
+        errors.push(without_policy(container));
+    }
+}
+
+fn without_policy(container: &At<'_, '_>) -> FieldError {
+    let why = "must specify restartPolicy when restart rules are used";
+    container.at("restartPolicy").required(why)
 }
 
 /// The mistakes in what a change of resources does to a container.

@@ -56,13 +56,13 @@ pub(super) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) 
 fn escalation(at: &At<'_, '_>, errors: &mut Errors) {
     if at.at("privileged").is_true() {
         let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        errors.push(at.invalid(why));
+        errors.push(at.invalid_as("SecurityContext", why));
     }
     let added = at.at("capabilities.add");
     for _ in added.list().iter().filter(|capability| **capability == "CAP_SYS_ADMIN") {
         let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` \
                    CAP_SYS_ADMIN";
-        errors.push(at.invalid(why));
+        errors.push(at.invalid_as("SecurityContext", why));
     }
 }
 

@@ -252,6 +252,7 @@ fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
         list.list().iter().filter_map(|item| address::parse_ip(text(&item["ip"]))).collect();
     let six = parsed.iter().filter(|ip| ip.to_canonical().is_ipv6()).count();
     if six > 1 || parsed.len() - six > 1 {
-        errors.push(list.invalid("may specify no more than one IP for each IP family"));
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(list.invalid_as("[]PodIP", why));
     }
 }

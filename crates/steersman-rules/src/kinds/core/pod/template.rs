@@ -23,7 +23,7 @@ pub(in crate::kinds) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Err
         validate_template(&spec.at("template"), errors);
         always_restarts(&spec.at("template"), kind, errors);
     } else {
-        errors.push(spec.at("selector").invalid("invalid label selector"));
+        errors.push(spec.at("selector").invalid_as("*raw", "invalid label selector"));
     }
 }
 

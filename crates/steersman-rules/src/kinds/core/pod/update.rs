@@ -96,12 +96,13 @@ fn gated(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
     }
     if old.len() != new.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(new.invalid(why));
+        errors.push(new.invalid_as("[]NodeSelectorTerm", why));
         return;
     }
     for (old, new) in old.list().iter().zip(new.items()) {
         if !only_additions(old, new.value) {
-            errors.push(new.invalid("only additions are allowed (no mutations or deletions)"));
+            let why = "only additions are allowed (no mutations or deletions)";
+            errors.push(new.invalid_as("NodeSelectorTerm", why));
         }
     }
 }

@@ -18,13 +18,17 @@ const REASONS: &[&str] =
 const UNSUPPORTED: &[&str] =
     &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
+/// Where a schema says what it is written in. Kubernetes does not know that either, but has nothing
+/// to say of it beside other mistakes.
+const DIALECT: &str = "$schema";
+
 /// Whether a schema, or one in it, has parts that Kubernetes does not know.
 pub(super) fn is_unsupported(schema: &Value) -> bool {
     let schema = Said::of(schema);
     let below = |key: &str| schema.of_word(key).as_object().into_iter().flatten();
     let mut lists =
         ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(schema.of_word(key)));
-    UNSUPPORTED.iter().any(|key| !schema[*key].is_null())
+    UNSUPPORTED.iter().chain(&[DIALECT]).any(|key| !schema[*key].is_null())
         || below("properties").any(|(_, property)| is_unsupported(property))
         || ["items", "additionalProperties", "not"]
             .iter()

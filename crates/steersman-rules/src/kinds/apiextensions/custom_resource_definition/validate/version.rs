@@ -179,10 +179,16 @@ fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patt
         errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
     }
     // What cannot be read as a structural schema is not looked at as one.
-    if !schema::is_unsupported(root) {
+    let is_unsupported = schema::is_unsupported(root);
+    if !is_unsupported {
         errors.extend(structural::of_root(root, &path));
     }
     errors.extend(schema::of_root(root, &path, patterns));
+    if is_unsupported && errors.is_empty() {
+        // All else that is not supported was told where it stands.
+        let why = "OpenAPIV3Schema 'schema' is not supported";
+        errors.push(FieldError::invalid(path, &"".into(), why));
+    }
     errors
 }
 
@@ -315,4 +321,31 @@ fn field_at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, String> {
         rest = after;
     }
     Ok(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{of_schema, schema};
+    use crate::field::messages;
+
+    #[test]
+    fn what_a_schema_is_written_in_is_not_said_and_told_where_nothing_else_is_wrong() {
+        let told = |root: &Value| {
+            let mut patterns = schema::Patterns::default();
+            messages(&of_schema(root, "spec.validation", false, &mut patterns))
+        };
+        let dialect = "http://json-schema.org/draft-07/schema#";
+        let at = "spec.validation.openAPIV3Schema";
+        let expected =
+            [format!("{at}: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported")];
+        let mut root = json!({"type": "object", "$schema": dialect});
+        assert_eq!(told(&root), expected);
+        let below = json!({"type": "object", "allOf": [{"properties": {"a": {"$schema": "x"}}}]});
+        assert_eq!(told(&below), expected);
+        root["properties"] = json!({"a": {"type": "odd"}});
+        let told = told(&root);
+        assert!(told.len() == 1 && told[0].starts_with(&format!("{at}.properties[a].type")));
+    }
 }

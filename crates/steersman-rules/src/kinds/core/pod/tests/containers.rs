@@ -381,8 +381,9 @@ fn resources() {
         (
             "resourceClaims",
             json!([{"name": "a"}]),
-            &["spec.resourceClaims[0]: Invalid value: {\"name\":\"a\"}: must specify one of: \
-               `resourceClaimName`, `resourceClaimTemplateName`"],
+            &["spec.resourceClaims[0]: Invalid value: {\"Name\":\"a\",\"ResourceClaimName\":null,\
+               \"ResourceClaimTemplateName\":null}: must specify one of: `resourceClaimName`, \
+               `resourceClaimTemplateName`"],
         ),
     ]);
 }
@@ -401,6 +402,12 @@ fn restarts() {
             json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]),
             &["spec.containers[0].restartPolicy: Required value: must specify restartPolicy when \
                restart rules are used"],
+        ),
+        (
+            "initContainers/0/restartPolicyRules",
+            json!([{"action": "Explode"}]),
+            &["spec.initContainers[0].restartPolicy: Required value: must specify restartPolicy \
+               when restart rules are used"],
         ),
         (
             "containers/0/restartPolicy",

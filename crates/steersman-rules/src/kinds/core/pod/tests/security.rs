@@ -52,8 +52,12 @@ fn security_contexts() {
             "containers/0/securityContext",
             json!({"allowPrivilegeEscalation": false, "privileged": true}),
             &["spec.containers[0].securityContext: Invalid value: \
-               {\"allowPrivilegeEscalation\":false,\"privileged\":true}: cannot set \
-               `allowPrivilegeEscalation` to false and `privileged` to true"],
+               {\"Capabilities\":null,\"Privileged\":true,\"SELinuxOptions\":null,\
+               \"WindowsOptions\":null,\"RunAsUser\":null,\"RunAsGroup\":null,\
+               \"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\
+               \"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\
+               \"AppArmorProfile\":null}: cannot set `allowPrivilegeEscalation` to false and \
+               `privileged` to true"],
         ),
         (
             "containers/0/securityContext",

@@ -81,7 +81,7 @@ fn mistakes_in_a_status() {
         ),
         (
             json!({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]}),
-            &["status.podIPs: Invalid value: [{\"ip\":\"10.0.0.1\"},{\"ip\":\"10.0.0.2\"}]: may \
+            &["status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.2\"}]: may \
                specify no more than one IP for each IP family"],
         ),
         (
