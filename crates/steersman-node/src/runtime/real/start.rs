@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
-use steersman::events::NewEvent;
+use steersman::events::{NewEvent, Reference};
 use steersman::{Client, Error, Result, clock};
 
 use super::config::{self, NewSandbox, spec_of};
@@ -169,7 +169,8 @@ async fn follow(
     let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
     let Some(hook) = hook else { return Ok(()) };
     let address = sandbox.addresses.first().map(String::as_str);
-    let at = Hooked { container, id, address };
+    let about = Reference::of(pod);
+    let at = Hooked { container, id, address, pod: &about };
     let done = tokio::select! {
         done = hooks::run(shared, hook, &at) => done,
         () = shared.endings.told(uid_of(pod)) => Err("context canceled".to_owned()),
