@@ -139,6 +139,6 @@ pub(crate) fn without_devices(pod: &Pod) -> Cow<'_, Pod> {
 }
 
 /// Whether a resource is none of those that Kubernetes itself knows.
-fn is_extended(resource: &str) -> bool {
+pub(crate) fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
 }
