@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use steersman_cluster::Cluster;
 use tokio::time::{Instant, interval, timeout};
@@ -118,4 +118,35 @@ async fn a_pod_says_what_all_its_containers_have() {
     assert_eq!(serde_json::to_value(&status.allocated_resources).unwrap(), requests);
     let resources = serde_json::to_value(&status.resources).unwrap();
     assert_eq!(resources, json!({"requests": requests}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_must_not_be_root_and_is_waits_and_says_why() {
+    let cluster = start().await;
+    let context = json!({"runAsNonRoot": true, "runAsUser": 0});
+    create(&cluster, &json!({"securityContext": context}), &json!({})).await;
+    let waits = |pod: &Pod| state(pod)["waiting"]["reason"] == "CreateContainerConfigError";
+    let web = pod(&cluster, "web", waits).await;
+    let message = state(&web)["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("container's runAsUser breaks non-root policy"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_others_say_a_node_has_can_be_had_until_they_say_so_no_more() {
+    let cluster = start().await;
+    nodes(&cluster, |nodes| is_ready(nodes, "node-0") == Some(true)).await;
+    let api: Api<Node> = Api::all(cluster.client());
+    let say = async |amount: Value| {
+        let patch = json!({"status": {"capacity": {"example.com/dongle": amount}}});
+        let params = PatchParams::default();
+        api.patch_status("node-0", &params, &Patch::Merge(patch)).await.unwrap();
+    };
+    let has = |nodes: &[Node], amount: Option<&str>| {
+        let allocatable = nodes[0].status.as_ref().unwrap().allocatable.as_ref().unwrap();
+        allocatable.get("example.com/dongle").map(|it| it.0.as_str()) == amount
+    };
+    say("4".into()).await;
+    nodes(&cluster, |nodes| has(nodes, Some("4"))).await;
+    say(Value::Null).await;
+    nodes(&cluster, |nodes| has(nodes, None)).await;
 }

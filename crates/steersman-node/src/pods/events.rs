@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequir
 use serde::Serialize;
 use steersman::events::{NewEvent, Recorder, Reference};
 
-use super::plan::{Waiting, described};
+use super::plan::Waiting;
 use super::status::End;
 use crate::registration::Machine;
 use crate::rejection::Rejection;
-use crate::runtime::{Pulled, StartError};
+use crate::runtime::{Pulled, StartError, described};
 
 /// A container as Events name it.
 struct Named<'a> {

@@ -112,7 +112,8 @@ async fn begin(
         Err(why) => return Ok(Outcome::Failed { why, pulled }),
     };
     let addresses = &sandbox.addresses;
-    let found = prepare::Found { image, target, addresses, volumes: &volumes };
+    let recursively = shared.cri.said().borrow().reads_only_recursively(&sandbox.handler);
+    let found = prepare::Found { image, target, addresses, volumes: &volumes, recursively };
     let made = launch(shared, pod, start, &container, &sandbox, found).await;
     drop(turn);
     let done = match made {
@@ -227,6 +228,8 @@ struct Ready {
     id: String,
     config: PodSandboxConfig,
     addresses: Vec<String>,
+    /// In which of the runtime's ways it runs.
+    handler: String,
 }
 
 /// The Pod's sandbox, made if there is none.
@@ -250,7 +253,8 @@ async fn sandbox(
         let config = config::sandbox(pod, &shared.ground, new(attempt_of(current)));
         let config = config.map_err(StartError::Sandbox)?;
         let addresses = addresses(shared, &current.id).await?;
-        return Ok(Ready { id: current.id.clone(), config, addresses });
+        let (id, handler) = (current.id.clone(), current.runtime_handler.clone());
+        return Ok(Ready { id, config, addresses, handler });
     }
     // What is left of the one before would keep its ports and its addresses.
     for old in &parts.sandboxes {
@@ -266,13 +270,13 @@ async fn sandbox(
     let handler = handler(pod, client).await?;
     tell(shared, pod, &problems);
     locked(&shared.wound_down).remove(uid_of(pod));
-    let id = match shared.cri.run_sandbox(config.clone(), handler).await {
+    let id = match shared.cri.run_sandbox(config.clone(), handler.clone()).await {
         Ok(id) => id,
         Err(error @ CriError::Absent { .. }) => return Err(error.into()),
         Err(error) => return Err(StartError::Sandbox(error.to_string()).into()),
     };
     let addresses = addresses(shared, &id).await?;
-    Ok(Ready { id, config, addresses })
+    Ok(Ready { id, config, addresses, handler })
 }
 
 /// Tells whom a Pod does not ask for names although it is said to.
