@@ -150,3 +150,37 @@ async fn a_resource_that_others_say_a_node_has_can_be_had_until_they_say_so_no_m
     say(Value::Null).await;
     nodes(&cluster, |nodes| has(nodes, None)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn others_go_for_a_pod_that_the_system_needs_before_it_begins() {
+    let cluster = start().await;
+    let asks = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
+    let bound = json!({"nodeName": "node-0", "terminationGracePeriodSeconds": 5});
+    create(&cluster, &asks("6"), &bound).await;
+    pod(&cluster, "web", |pod| phase(pod) == "Running").await;
+    let critical = |name: &str, cpu: &str| -> Pod {
+        let mut main = asks(cpu);
+        main["name"] = "main".into();
+        main["image"] = "nginx".into();
+        let spec = json!({
+            "nodeName": "node-0", "priorityClassName": "system-node-critical", "containers": [main],
+        });
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &critical("dns", "4")).await.unwrap();
+    let dns = pod(&cluster, "dns", |pod| phase(pod) == "Running").await;
+    let web = pods.get("web").await.unwrap().status.unwrap();
+    let said = (web.phase.as_deref(), web.reason.as_deref(), web.message.as_deref());
+    let message = "Preempted in order to admit critical pod";
+    assert_eq!(said, (Some("Failed"), Some("Preempting"), Some(message)));
+    let conditions = web.conditions.unwrap();
+    let disrupted = conditions.iter().find(|it| it.type_ == "DisruptionTarget").unwrap();
+    assert_eq!(disrupted.reason.as_deref(), Some("TerminationByKubelet"));
+    assert!(dns.status.unwrap().start_time.is_some());
+    pods.create(&PostParams::default(), &critical("more", "6")).await.unwrap();
+    let more = pod(&cluster, "more", |pod| phase(pod) == "Failed").await.status.unwrap();
+    assert_eq!(more.reason.as_deref(), Some("UnexpectedAdmissionError"));
+    let why = more.message.unwrap();
+    assert!(why.ends_with("to reclaim resources: [(res: cpu, q: 2000), ]"), "{why}");
+}

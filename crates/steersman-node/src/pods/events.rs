@@ -148,6 +148,14 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Tells that the Pod has to go for another.
+    pub(super) fn preempted(&self) {
+        if let Some((reason, message)) = End::Preempted.why() {
+            let event = NewEvent::warning(reason).action("Preempting").note(message);
+            self.recorder.event(self.pod, event);
+        }
+    }
+
     /// Tells why the node does not take the Pod.
     pub(super) fn rejected(&self, rejection: &Rejection) {
         let event = NewEvent::warning(rejection.reason()).action("Admitting");

@@ -24,6 +24,9 @@ use crate::runtime::{Container, Evicted, State};
 /// How much the containers of a Pod can say together of how they ended, in bytes.
 const LAST_WORDS_MAX: usize = 12 * 1024;
 
+/// Why a Pod was disrupted that had to go for another.
+const PREEMPTED: &str = "Pod was preempted by Kubelet to accommodate a critical pod.";
+
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
@@ -42,6 +45,8 @@ pub(super) enum End {
     DeadlineExceeded,
     /// Its machine needs what it has.
     Evicted(Evicted),
+    /// A Pod that the system needs does.
+    Preempted,
 }
 
 impl End {
@@ -54,6 +59,7 @@ impl End {
                 Some(("DeadlineExceeded", message))
             }
             Self::Evicted(why) => Some((REASON, &why.message)),
+            Self::Preempted => Some(("Preempting", "Preempted in order to admit critical pod")),
         }
     }
 }
@@ -178,8 +184,12 @@ fn complete(
         status.reason = Some(reason.into());
         status.message = Some(message.into());
     }
-    if let Some(End::Evicted(Evicted { message, disrupted: true })) = end {
-        disrupt(pod, &mut status, message, now);
+    match end {
+        Some(End::Evicted(Evicted { message, disrupted: true })) => {
+            disrupt(pod, &mut status, message, now);
+        }
+        Some(End::Preempted) => disrupt(pod, &mut status, PREEMPTED, now),
+        _ => {}
     }
     // What has just ended is told with what it ran with.
     let runs = phase == "Running" || before == Some("Running");
