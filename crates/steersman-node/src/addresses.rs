@@ -15,6 +15,7 @@ use steersman_scheduler::framework::{PodRequests, Resources};
 
 use crate::eviction::is_critical;
 use crate::families::{IpFamilies, fourth};
+use crate::preemption::{Lack, PODS as PODS_OF_NODE};
 use crate::rejection::Rejection;
 use crate::standing::{Standing, Standings, without_devices};
 use crate::static_pods::is_static;
@@ -142,7 +143,7 @@ impl Occupied {
     /// Whether a Pod can be beside those that are there, in the order in which a kubelet asks.
     fn check(&self, pod: &Pod, held: &Held, room: Room<'_>) -> Result<(), Rejection> {
         let used = self.pods.len();
-        // Others would have to go for those that the system needs.
+        // Others have to go for those that the system needs.
         if !is_critical(pod) {
             if !u32::try_from(used).is_ok_and(|used| used < room.capacity) {
                 return Err(Rejection::OutOfPods { used, capacity: room.capacity });
@@ -217,6 +218,28 @@ impl Addresses {
         let address = free.ok_or(full)?;
         ledger.insert(room.node, uid_of(pod), Held { address: Some(address), ..wanted });
         Ok(address)
+    }
+
+    /// What a node has too little of for a Pod that has nothing of it yet.
+    pub(crate) fn lacks(&self, pod: &Pod, room: Room<'_>) -> Vec<Lack> {
+        let ledger = self.ledger();
+        if ledger.held(room.node, uid_of(pod)).is_some() {
+            return Vec::new();
+        }
+        let nobody = Occupied::default();
+        let here = ledger.nodes.get(room.node).unwrap_or(&nobody);
+        let mut lacks = room.standing.limits.lacks(&Held::of(pod, None).asked, &here.asked);
+        let used = i64::try_from(here.pods.len()).unwrap_or(i64::MAX - 1);
+        let capacity = i64::from(room.capacity);
+        if used >= capacity {
+            lacks.push(Lack { resource: PODS_OF_NODE.into(), amount: used + 1 - capacity });
+        }
+        lacks
+    }
+
+    /// Whether a Pod has something of a node.
+    pub(crate) fn holds(&self, node: &str, uid: &str) -> bool {
+        self.ledger().held(node, uid).is_some()
     }
 
     /// Takes in what a Pod says that runs on this node.

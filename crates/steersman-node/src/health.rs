@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ContainerImage;
+use k8s_openapi::api::core::v1::{ContainerImage, NodeRuntimeHandler, NodeRuntimeHandlerFeatures};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::cri::wire::RuntimeCondition;
 use crate::cri::wire::image::Image;
-use crate::cri::{Cri, CriError};
+use crate::cri::{Cri, CriError, Said};
 use crate::duration::go;
 use crate::eviction::Condition;
-use crate::registration::{Finding, Health, healthy};
+use crate::registration::{Abilities, Finding, Health, healthy};
 
 /// How often.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -33,13 +33,18 @@ pub(crate) struct Sight {
     /// What does not work, as it said last.
     runtime: Option<String>,
     network: Option<String>,
+    /// What it can do, as it said last.
+    abilities: Abilities,
 }
 
 impl Sight {
     /// Takes in what the runtime says of itself. No answer says nothing.
-    fn take_in(&mut self, answer: Result<Vec<RuntimeCondition>, CriError>, now: Instant) {
+    fn take_in(&mut self, answer: Result<Said, CriError>, now: Instant) {
         let conditions = match answer {
-            Ok(conditions) => conditions,
+            Ok(said) => {
+                self.abilities = abilities(&said);
+                said.conditions
+            }
             Err(error) => {
                 tracing::debug!(%error, "the container runtime does not say how it is");
                 return;
@@ -87,10 +92,27 @@ pub(crate) async fn first(cri: &Cri) -> (Health, Sight) {
 }
 
 async fn look(cri: &Cri, sight: &mut Sight, relisted: Instant, pressure: &[Condition]) -> Health {
-    let (conditions, images) = futures::join!(cri.conditions(), cri.images());
-    sight.take_in(conditions, Instant::now());
+    let (said, images) = futures::join!(cri.status(), cri.images());
+    sight.take_in(said, Instant::now());
     let conditions = findings(sight.trouble(relisted, Instant::now()), pressure);
-    Health { conditions, images: named(images.unwrap_or_default()) }
+    let (images, abilities) = (named(images.unwrap_or_default()), sight.abilities.clone());
+    Health { conditions, images, abilities }
+}
+
+/// What a runtime can do, as a Node says it.
+fn abilities(said: &Said) -> Abilities {
+    let handlers = said.handlers.iter().map(|handler| {
+        let features = handler.features.unwrap_or_default();
+        NodeRuntimeHandler {
+            name: Some(handler.name.clone()),
+            features: Some(NodeRuntimeHandlerFeatures {
+                recursive_read_only_mounts: Some(features.recursive_read_only_mounts),
+                user_namespaces: Some(features.user_namespaces),
+            }),
+        }
+    });
+    let strict_groups = said.features.map(|features| features.supplemental_groups_policy);
+    Abilities { handlers: handlers.collect(), strict_groups }
 }
 
 /// Looks for ever, and tells those who listen. What runs was listed last at `relisted()`.
@@ -178,15 +200,22 @@ fn named(mut images: Vec<Image>) -> Vec<ContainerImage> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::cri::wire::{RuntimeFeatures, RuntimeHandler, RuntimeHandlerFeatures};
 
     fn condition(type_: &str, status: bool) -> RuntimeCondition {
         let text = if status { String::new() } else { "broken".to_owned() };
         RuntimeCondition { r#type: type_.into(), status, reason: text.clone(), message: text }
     }
 
-    fn says(network: bool) -> Result<Vec<RuntimeCondition>, CriError> {
-        Ok(vec![condition("RuntimeReady", true), condition("NetworkReady", network)])
+    fn says(network: bool) -> Result<Said, CriError> {
+        told(vec![condition("RuntimeReady", true), condition("NetworkReady", network)])
+    }
+
+    fn told(conditions: Vec<RuntimeCondition>) -> Result<Said, CriError> {
+        Ok(Said { conditions, ..Said::default() })
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,7 +231,7 @@ mod tests {
             "container runtime network not ready: NetworkReady=false reason:broken message:broken";
         assert_eq!(sight.trouble(now, now).as_deref(), Some(said));
         sight.take_in(
-            Ok(vec![condition("RuntimeReady", false), condition("NetworkReady", true)]),
+            told(vec![condition("RuntimeReady", false), condition("NetworkReady", true)]),
             now,
         );
         let said = "container runtime not ready: RuntimeReady=false reason:broken message:broken";
@@ -230,6 +259,28 @@ mod tests {
         sight.take_in(says(true), after(181));
         assert_eq!(sight.trouble(start, after(181)).as_deref(), Some(stale));
         assert_eq!(sight.trouble(after(181), after(181)), None);
+    }
+
+    #[test]
+    fn a_node_says_what_its_runtime_can_do() {
+        let features = RuntimeHandlerFeatures {
+            recursive_read_only_mounts: true,
+            ..RuntimeHandlerFeatures::default()
+        };
+        let handler = |name: &str, features| RuntimeHandler { name: name.into(), features };
+        let handlers = vec![handler("", Some(features)), handler("kata", None)];
+        let features = Some(RuntimeFeatures { supplemental_groups_policy: true });
+        let said = Said { conditions: Vec::new(), handlers, features };
+        assert!(said.reads_only_recursively(""));
+        assert!(!said.reads_only_recursively("kata") && !said.reads_only_recursively("other"));
+        let Abilities { handlers, strict_groups } = abilities(&said);
+        let expected = json!([
+            {"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": false}},
+            {"name": "kata", "features": {"recursiveReadOnlyMounts": false, "userNamespaces": false}},
+        ]);
+        assert_eq!(serde_json::to_value(handlers).unwrap(), expected);
+        assert_eq!(strict_groups, Some(true));
+        assert_eq!(abilities(&Said::default()), Abilities::default(), "an older one says nothing");
     }
 
     #[test]

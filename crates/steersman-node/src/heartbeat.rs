@@ -9,18 +9,18 @@ mod events;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::Patch;
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman::{Client, ObjectKey, Result, clock};
 use tokio::time::Instant;
 
 use crate::outages::Outages;
 use crate::registration::{Machine, says_the_same};
 pub(crate) use events::Voice;
-use events::{Seen, readiness};
+use events::{Seen, rebooted, turns};
 
 /// How often the Lease is renewed and the status looked at.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -93,6 +93,7 @@ impl Heartbeat {
             }
             Err(error) if error.is_already_exists() => {
                 if self.outages.since(&self.machine.name).is_none() {
+                    self.put_right(now, client).await?;
                     self.beat(now, client).await?;
                 }
             }
@@ -102,8 +103,23 @@ impl Heartbeat {
         // Who has only an object has no agent that could have started.
         if self.machine.health.is_some() {
             self.voice.started(&self.machine);
+            let status = self.machine.status(None, &clock::time_at(now));
+            for reason in turns(None, &status) {
+                self.voice.is_now(&self.machine, reason);
+            }
         }
         Ok(())
+    }
+
+    /// Puts right what a Node of before says of its machine.
+    async fn put_right(&self, now: Instant, client: &Client) -> Result<()> {
+        let name = self.machine.name.as_str();
+        let Some(node) = client.get::<Node>(name).await? else { return Ok(()) };
+        let Some(correction) = self.machine.correction(&node, &clock::time_at(now)) else {
+            return Ok(());
+        };
+        let patch = Patch::Merge(json!({"metadata": correction}));
+        client.patch_status::<Node, _>(name, &patch).await.map(drop)
     }
 
     /// Beats as it should have by now: nobody can tell when it was written.
@@ -185,12 +201,18 @@ impl Heartbeat {
         let status = as_of(moment);
         // Its conditions are one list with others', so only the version seen is changed.
         let version = &node.metadata.resource_version;
-        let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+        let mut patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+        for name in withdrawn(current, &status) {
+            patch["status"]["allocatable"][name] = Value::Null;
+        }
         let patch = Patch::Merge(patch);
         client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
         self.reported = Some(moment);
-        if let Some(reason) = readiness(current, &status) {
+        for reason in turns(current, &status) {
             self.voice.is_now(&self.machine, reason);
+        }
+        if rebooted(current, &status) {
+            self.voice.rebooted(&self.machine);
         }
         Ok(())
     }
@@ -228,6 +250,17 @@ impl Heartbeat {
             }),
         }
     }
+}
+
+/// The resources that Pods could have before, and cannot any more.
+fn withdrawn<'a>(
+    before: Option<&'a NodeStatus>,
+    after: &NodeStatus,
+) -> impl Iterator<Item = &'a str> {
+    let names = before.and_then(|before| before.allocatable.as_ref()).into_iter().flatten();
+    let names = names.map(|(name, _)| name.as_str());
+    let left = |name: &&str| after.allocatable.as_ref().is_some_and(|all| all.contains_key(*name));
+    names.filter(move |name| !left(name))
 }
 
 /// When something that happens at intervals since then happened last.

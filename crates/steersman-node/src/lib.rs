@@ -37,6 +37,7 @@ mod script;
 mod cri;
 mod runtime;
 
+mod preemption;
 mod standing;
 mod static_pods;
 

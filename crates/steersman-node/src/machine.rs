@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::thread;
 
-use k8s_openapi::api::core::v1::NodeSystemInfo;
+use k8s_openapi::api::core::v1::{NodeSwapStatus, NodeSystemInfo};
 
 use crate::registration::{KUBELET_VERSION, architecture};
 
@@ -75,7 +75,17 @@ fn list<const N: usize>(resources: [(&str, String); N]) -> BTreeMap<String, Stri
 }
 
 fn total_memory(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    bytes_of(meminfo, "MemTotal:")
+}
+
+/// The room for memory on disks, if there is any.
+fn swap(meminfo: &str) -> Option<NodeSwapStatus> {
+    let bytes = bytes_of(meminfo, "SwapTotal:").filter(|bytes| *bytes > 0)?;
+    Some(NodeSwapStatus { capacity: i64::try_from(bytes).ok() })
+}
+
+fn bytes_of(meminfo: &str, what: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(what))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -114,6 +124,7 @@ pub(crate) fn system(runtime: String) -> NodeSystemInfo {
         machine_id: line("/etc/machine-id"),
         system_uuid: line("/sys/class/dmi/id/product_uuid"),
         boot_id: line("/proc/sys/kernel/random/boot_id"),
+        swap: swap(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         ..NodeSystemInfo::default()
     }
 }
@@ -141,6 +152,9 @@ mod tests {
     fn what_the_kernel_and_the_distribution_say_is_understood() {
         assert_eq!(total_memory("MemTotal:       24604160 kB\nMemFree: 1 kB\n"), Some(25194659840));
         assert_eq!(total_memory("nothing"), None);
+        let of_swap = |text: &str| swap(text).map(|swap| swap.capacity);
+        assert_eq!(of_swap("MemTotal: 1 kB\nSwapTotal:   1024 kB\n"), Some(Some(1 << 20)));
+        assert_eq!(of_swap("MemTotal: 1 kB\nSwapTotal:   0 kB\n"), None, "there is none");
         let release = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
         assert_eq!(pretty_name(release).as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
     }

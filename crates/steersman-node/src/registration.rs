@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    ContainerImage, Node, NodeAddress, NodeCondition, NodeFeatures, NodeSpec, NodeStatus,
-    NodeSystemInfo,
+    ContainerImage, Node, NodeAddress, NodeCondition, NodeFeatures, NodeRuntimeHandler,
+    NodeRuntimeHandlerFeatures, NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde_json::{Value, json};
 use steersman::Impersonation;
 use steersman_scheduler::framework::Resources;
 use tokio::sync::watch;
@@ -15,9 +16,11 @@ use tokio::sync::watch;
 use crate::addresses::{Block, node_address};
 use crate::families::IpFamilies;
 use crate::groups::Shape;
+use crate::standing::is_extended;
 
-/// The version that nodes claim to run.
-pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
+/// The version that nodes claim to run. What follows a plus does not count, as it would after a minus:
+/// then it were one that came before.
+pub(crate) const KUBELET_VERSION: &str = "v1.36.0+steersman";
 /// What not every kubelet can do, and these can.
 pub(crate) const FEATURES: [&str; 3] = [
     "InPlacePodLevelResourcesVerticalScaling",
@@ -26,6 +29,20 @@ pub(crate) const FEATURES: [&str; 3] = [
 ];
 /// On a Node to whose machine a controller attaches volumes.
 const ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
+/// The labels that a machine keeps right, if it has them.
+const OWN: [&str; 11] = [
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+];
 /// Type, status, reason and message of what a healthy kubelet reports.
 const CONDITIONS: [(&str, &str, &str, &str); 4] = [
     (
@@ -85,6 +102,29 @@ pub(crate) struct Health {
     pub(crate) conditions: Vec<Finding>,
     /// The images that are there.
     pub(crate) images: Vec<ContainerImage>,
+    pub(crate) abilities: Abilities,
+}
+
+/// What a container runtime can do, as far as it says so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Abilities {
+    /// Its ways to run Pods.
+    pub(crate) handlers: Vec<NodeRuntimeHandler>,
+    /// Whether containers are in no groups but those that their Pod names, if it asks for that.
+    pub(crate) strict_groups: Option<bool>,
+}
+
+impl Abilities {
+    /// Those of containers that exist only as objects: nothing keeps them from anything.
+    fn simulated() -> Self {
+        let features = NodeRuntimeHandlerFeatures {
+            recursive_read_only_mounts: Some(true),
+            user_namespaces: Some(true),
+        };
+        let features = Some(features);
+        let handlers = vec![NodeRuntimeHandler { name: Some(String::new()), features }];
+        Self { handlers, strict_groups: Some(true) }
+    }
 }
 
 /// What a condition of a Node says.
@@ -174,7 +214,14 @@ impl Machine {
 
     /// Whether its containers are in no groups but those that their Pod names, if it asks for that.
     pub(crate) fn has_strict_groups(&self) -> bool {
-        self.is_simulated()
+        self.abilities().strict_groups == Some(true)
+    }
+
+    fn abilities(&self) -> Abilities {
+        match &self.health {
+            Some(health) => health.borrow().abilities.clone(),
+            None => Abilities::simulated(),
+        }
     }
 
     /// What Pods can have of it, whatever it says that it has.
@@ -224,6 +271,30 @@ impl Machine {
         }
     }
 
+    /// What is put right in the metadata of a Node that is there already, if anything is: a machine knows
+    /// best what it is and who attaches volumes to it. Other labels are whoever's they are.
+    pub(crate) fn correction(&self, found: &Node, now: &Time) -> Option<Value> {
+        let own = self.node(now).metadata;
+        let labels = own.labels.into_iter().flatten().filter(|(key, _)| OWN.contains(&&**key));
+        let known = found.metadata.labels.as_ref();
+        let differs =
+            |(key, value): &(String, String)| known.and_then(|known| known.get(key)) != Some(value);
+        let labels: BTreeMap<String, String> = labels.filter(differs).collect();
+        let attaches = |of: Option<&BTreeMap<String, String>>| {
+            of.and_then(|annotations| annotations.get(ATTACHES)).cloned()
+        };
+        let (wanted, found) =
+            (attaches(own.annotations.as_ref()), attaches(found.metadata.annotations.as_ref()));
+        let mut correction = serde_json::Map::new();
+        if !labels.is_empty() {
+            correction.insert("labels".into(), json!(labels));
+        }
+        if wanted != found {
+            correction.insert("annotations".into(), json!({ATTACHES: wanted}));
+        }
+        (!correction.is_empty()).then(|| Value::Object(correction))
+    }
+
     /// The Node's status as it is now. What others have added to it stays, and conditions that
     /// have not changed keep their time.
     pub(crate) fn status(&self, current: Option<&NodeStatus>, now: &Time) -> NodeStatus {
@@ -239,10 +310,17 @@ impl Machine {
             let own = own.map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
             resources.get_or_insert_default().extend(own);
         }
+        let capacity = status.capacity.get_or_insert_default();
+        share(capacity, status.allocatable.get_or_insert_default(), |name| {
+            self.allocatable.contains_key(name) || self.shape.claims.contains_key(name)
+        });
         status.node_info = Some(self.system.clone());
         status.declared_features = Some(self.features.clone());
-        status.features =
-            Some(NodeFeatures { supplemental_groups_policy: Some(self.has_strict_groups()) });
+        let Abilities { handlers, strict_groups } = self.abilities();
+        status.runtime_handlers = Some(handlers).filter(|handlers| !handlers.is_empty());
+        if let Some(strict) = strict_groups {
+            status.features = Some(NodeFeatures { supplemental_groups_policy: Some(strict) });
+        }
         let health = self.health.as_ref().map(|health| health.borrow().clone());
         if let Some(health) = &health {
             status.images = Some(health.images.clone());
@@ -251,6 +329,18 @@ impl Machine {
         report(status.conditions.get_or_insert_default(), &findings, now);
         status
     }
+}
+
+/// Lets Pods have all that others say that there is beside what is the machine's `own`, and no extended
+/// resources that nobody says so of any more.
+fn share(
+    capacity: &BTreeMap<String, Quantity>,
+    allocatable: &mut BTreeMap<String, Quantity>,
+    own: impl Fn(&str) -> bool,
+) {
+    allocatable.retain(|name, _| capacity.contains_key(name) || !is_extended(name));
+    let others = capacity.iter().filter(|(name, _)| !own(name));
+    allocatable.extend(others.map(|(name, amount)| (name.clone(), amount.clone())));
 }
 
 /// How many Pods a machine can run that has this much.
@@ -356,7 +446,11 @@ mod tests {
         let simulated = machine().node(&now);
         assert_eq!(simulated.metadata.annotations, None);
         assert!(machine().has_strict_groups() && machine().kernel().is_none());
-        let mut real = Machine { network: Network::OfRuntime, ..machine() };
+        let strict_groups = Some(false);
+        let abilities = Abilities { strict_groups, ..Abilities::default() };
+        let (says, health) = watch::channel(Health { abilities, ..Health::default() });
+        let health = Some(health);
+        let mut real = Machine { network: Network::OfRuntime, health, ..machine() };
         real.system.kernel_version = "6.1.0-18-cloud-amd64".into();
         let node = real.node(&now);
         let annotations = node.metadata.annotations.unwrap();
@@ -365,6 +459,12 @@ mod tests {
         let features = node.status.unwrap().features.unwrap();
         assert_eq!(features.supplemental_groups_policy, Some(false));
         assert_eq!(real.kernel(), Some((6, 1)));
+        assert!(!real.has_strict_groups());
+        let handlers = |node: &Node| node.status.as_ref().unwrap().runtime_handlers.clone();
+        assert_eq!(handlers(&real.node(&now)), None, "it does not tell them");
+        says.send_modify(|health| health.abilities = Abilities::simulated());
+        assert!(real.has_strict_groups());
+        assert_eq!(handlers(&real.node(&now)), handlers(&simulated));
     }
 
     #[test]
@@ -389,6 +489,44 @@ mod tests {
         let status = machine().status(Some(&current), &now);
         assert_eq!(status.capacity.as_ref().unwrap()["example.com/gpu"].0, "4");
         assert_eq!(status.conditions.as_ref().unwrap().len(), 5);
-        assert!(says_the_same(&current, &status));
+        assert!(says_the_same(&status, &machine().status(Some(&status), &now)));
+    }
+
+    #[test]
+    fn what_others_say_that_there_is_pods_can_have_until_nobody_says_so() {
+        let now = time("2030-01-01T12:00:00Z");
+        let mut current = machine().status(None, &now);
+        let amount = |text: &str| Quantity(text.into());
+        current.capacity.as_mut().unwrap().insert("example.com/dongle".into(), amount("4"));
+        current.allocatable.as_mut().unwrap().insert("example.com/gone".into(), amount("1"));
+        let shared = machine().status(Some(&current), &now);
+        let allocatable = shared.allocatable.as_ref().unwrap();
+        assert_eq!(allocatable["example.com/dongle"].0, "4");
+        assert!(!allocatable.contains_key("example.com/gone"));
+        let mut kept = machine();
+        kept.allocatable.insert("memory".into(), "30Gi".into());
+        assert_eq!(kept.status(Some(&current), &now).allocatable.unwrap()["memory"].0, "30Gi");
+        current = shared;
+        current.capacity.as_mut().unwrap().remove("example.com/dongle");
+        let shared = machine().status(Some(&current), &now);
+        assert!(!shared.allocatable.unwrap().contains_key("example.com/dongle"));
+    }
+
+    #[test]
+    fn a_node_that_is_there_already_is_put_right_in_what_its_machine_knows() {
+        let now = time("2030-01-01T12:00:00Z");
+        let mut found = machine().node(&now);
+        assert_eq!(machine().correction(&found, &now), None);
+        let labels = found.metadata.labels.as_mut().unwrap();
+        labels.insert("kubernetes.io/arch".into(), "other".into());
+        labels.insert("disk".into(), "ssd".into());
+        let right = json!({"labels": {"kubernetes.io/arch": architecture()}});
+        assert_eq!(machine().correction(&found, &now), Some(right));
+        let real = Machine { network: Network::OfRuntime, ..machine() };
+        let attaches = json!({ATTACHES: "true"});
+        let correction = real.correction(&machine().node(&now), &now);
+        assert_eq!(correction, Some(json!({"annotations": attaches})));
+        let correction = machine().correction(&real.node(&now), &now);
+        assert_eq!(correction, Some(json!({"annotations": {ATTACHES: null}})));
     }
 }

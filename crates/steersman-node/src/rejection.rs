@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::preemption::NobodyHelps;
+
 /// Why a node does not take a Pod. Said as a kubelet says it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Rejection {
@@ -62,6 +64,9 @@ pub(crate) enum Rejection {
     /// It asks for something that the node cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// The system needs it, and nobody can go for it.
+    #[error(transparent)]
+    NobodyHelps(NobodyHelps),
     /// The node is short of something.
     #[error("{0}")]
     Evicted(String),
@@ -82,7 +87,7 @@ impl Rejection {
             Self::StrictGroups => "SupplementalGroupsPolicyNotSupported".into(),
             Self::AppArmor(_) => "AppArmor".into(),
             Self::Features(_) => "PodFeatureUnsupported".into(),
-            Self::Unsupported(_) => "UnexpectedAdmissionError".into(),
+            Self::Unsupported(_) | Self::NobodyHelps(_) => "UnexpectedAdmissionError".into(),
             Self::Evicted(_) => crate::eviction::REASON.into(),
         }
     }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::placement::{selects, tolerates};
 use steersman_scheduler::framework::Resources;
 
+use crate::preemption::Lack;
 use crate::rejection::Rejection;
 use crate::static_pods::is_static;
 
@@ -95,6 +96,14 @@ impl Standing {
     }
 }
 
+/// A resource of which there is not enough.
+struct Short<'a> {
+    resource: &'a str,
+    requested: i64,
+    used: i64,
+    capacity: i64,
+}
+
 impl Limits {
     pub(crate) fn of(allocatable: &BTreeMap<String, Quantity>) -> Self {
         let extended = allocatable.keys().filter(|name| is_extended(name)).cloned().collect();
@@ -104,15 +113,33 @@ impl Limits {
     /// Whether there is as much as a Pod asks for beside what others have. What the node does not
     /// name is somebody else's to give.
     pub(crate) fn check(&self, asked: &Resources, used: &Resources) -> Result<(), Rejection> {
-        for (resource, requested) in asked.iter() {
+        let mut short = self.short(asked, used);
+        let first = short.next().map(|Short { resource, requested, used, capacity }| {
+            Rejection::OutOf { resource: resource.to_owned(), requested, used, capacity }
+        });
+        first.map_or(Ok(()), Err)
+    }
+
+    /// How much there is too little of what a Pod asks for.
+    pub(crate) fn lacks(&self, asked: &Resources, used: &Resources) -> Vec<Lack> {
+        let short = self.short(asked, used).map(|short| Lack {
+            resource: short.resource.to_owned(),
+            amount: short.used.saturating_add(short.requested) - short.capacity,
+        });
+        short.collect()
+    }
+
+    fn short<'a>(
+        &'a self,
+        asked: &'a Resources,
+        used: &'a Resources,
+    ) -> impl Iterator<Item = Short<'a>> {
+        asked.iter().filter_map(|(resource, requested)| {
             let (used, capacity) = (used.get(resource), self.amounts.get(resource));
             let is_ours = !is_extended(resource) || self.extended.contains(resource);
-            if is_ours && used.saturating_add(requested) > capacity {
-                let resource = resource.to_owned();
-                return Err(Rejection::OutOf { resource, requested, used, capacity });
-            }
-        }
-        Ok(())
+            let is_short = is_ours && used.saturating_add(requested) > capacity;
+            is_short.then_some(Short { resource, requested, used, capacity })
+        })
     }
 }
 
@@ -139,6 +166,6 @@ pub(crate) fn without_devices(pod: &Pod) -> Cow<'_, Pod> {
 }
 
 /// Whether a resource is none of those that Kubernetes itself knows.
-fn is_extended(resource: &str) -> bool {
+pub(crate) fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use steersman_cluster::Cluster;
 use tokio::time::{Instant, interval, timeout};
@@ -118,4 +118,69 @@ async fn a_pod_says_what_all_its_containers_have() {
     assert_eq!(serde_json::to_value(&status.allocated_resources).unwrap(), requests);
     let resources = serde_json::to_value(&status.resources).unwrap();
     assert_eq!(resources, json!({"requests": requests}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_must_not_be_root_and_is_waits_and_says_why() {
+    let cluster = start().await;
+    let context = json!({"runAsNonRoot": true, "runAsUser": 0});
+    create(&cluster, &json!({"securityContext": context}), &json!({})).await;
+    let waits = |pod: &Pod| state(pod)["waiting"]["reason"] == "CreateContainerConfigError";
+    let web = pod(&cluster, "web", waits).await;
+    let message = state(&web)["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("container's runAsUser breaks non-root policy"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_others_say_a_node_has_can_be_had_until_they_say_so_no_more() {
+    let cluster = start().await;
+    nodes(&cluster, |nodes| is_ready(nodes, "node-0") == Some(true)).await;
+    let api: Api<Node> = Api::all(cluster.client());
+    let say = async |amount: Value| {
+        let patch = json!({"status": {"capacity": {"example.com/dongle": amount}}});
+        let params = PatchParams::default();
+        api.patch_status("node-0", &params, &Patch::Merge(patch)).await.unwrap();
+    };
+    let has = |nodes: &[Node], amount: Option<&str>| {
+        let allocatable = nodes[0].status.as_ref().unwrap().allocatable.as_ref().unwrap();
+        allocatable.get("example.com/dongle").map(|it| it.0.as_str()) == amount
+    };
+    say("4".into()).await;
+    nodes(&cluster, |nodes| has(nodes, Some("4"))).await;
+    say(Value::Null).await;
+    nodes(&cluster, |nodes| has(nodes, None)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_go_for_a_pod_that_the_system_needs_before_it_begins() {
+    let cluster = start().await;
+    let asks = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
+    let bound = json!({"nodeName": "node-0", "terminationGracePeriodSeconds": 5});
+    create(&cluster, &asks("6"), &bound).await;
+    pod(&cluster, "web", |pod| phase(pod) == "Running").await;
+    let critical = |name: &str, cpu: &str| -> Pod {
+        let mut main = asks(cpu);
+        main["name"] = "main".into();
+        main["image"] = "nginx".into();
+        let spec = json!({
+            "nodeName": "node-0", "priorityClassName": "system-node-critical", "containers": [main],
+        });
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &critical("dns", "4")).await.unwrap();
+    let dns = pod(&cluster, "dns", |pod| phase(pod) == "Running").await;
+    let web = pods.get("web").await.unwrap().status.unwrap();
+    let said = (web.phase.as_deref(), web.reason.as_deref(), web.message.as_deref());
+    let message = "Preempted in order to admit critical pod";
+    assert_eq!(said, (Some("Failed"), Some("Preempting"), Some(message)));
+    let conditions = web.conditions.unwrap();
+    let disrupted = conditions.iter().find(|it| it.type_ == "DisruptionTarget").unwrap();
+    assert_eq!(disrupted.reason.as_deref(), Some("TerminationByKubelet"));
+    assert!(dns.status.unwrap().start_time.is_some());
+    pods.create(&PostParams::default(), &critical("more", "6")).await.unwrap();
+    let more = pod(&cluster, "more", |pod| phase(pod) == "Failed").await.status.unwrap();
+    assert_eq!(more.reason.as_deref(), Some("UnexpectedAdmissionError"));
+    let why = more.message.unwrap();
+    assert!(why.ends_with("to reclaim resources: [(res: cpu, q: 2000), ]"), "{why}");
 }

@@ -17,17 +17,42 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use steersman::{Client, ListOptions, Result, clock};
 
 use crate::addresses::{Addresses, Room};
+use crate::eviction::is_critical;
+use crate::preemption::{Lack, victims};
 use crate::registration::Machine;
 use crate::rejection::Rejection;
 use crate::standing::Standing;
 use crate::static_pods::is_static;
 
+/// A Pod that a node takes.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) address: Ipv4Addr,
+    /// Those who have to go before it begins.
+    pub(crate) victims: Vec<Pod>,
+}
+
 impl Addresses {
-    /// The address that a machine gives a Pod, if it takes it.
+    /// The address that a machine gives a Pod, if it takes it, and who has to go for it.
     ///
     /// What is heard of others may be late: before a Pod is refused for what they have or for what the
     /// Node says, both are read anew, so that nobody is refused whom the scheduler was right to place.
     pub(crate) async fn admit(
+        &self,
+        pod: &Pod,
+        machine: &Machine,
+        client: &Client,
+    ) -> Result<Result<Admitted, Rejection>> {
+        let critical = is_critical(pod) && !is_static(pod);
+        if critical && !self.lacks_of(pod, machine).is_empty() {
+            return self.make_way(pod, machine, client).await;
+        }
+        let reserved = self.reserved(pod, machine, client).await?;
+        Ok(reserved.map(|address| Admitted { address, victims: Vec::new() }))
+    }
+
+    /// The address alone.
+    async fn reserved(
         &self,
         pod: &Pod,
         machine: &Machine,
@@ -48,13 +73,45 @@ impl Addresses {
             return Ok(address);
         }
         pods::check(pod, machine)?;
-        let room = Room {
-            node: &machine.name,
-            block: machine.pod_addresses(),
-            capacity: machine.max_pods(),
-            standing: &self.standing_of(machine),
+        let standing = self.standing_of(machine);
+        self.reserve(pod, room(machine, &standing))
+    }
+
+    /// Takes a Pod for which others have to go, unless it is refused for something else or nobody can.
+    /// A static one is taken as it is: the server, of which one would have to ask who is there, may be one.
+    async fn make_way(
+        &self,
+        pod: &Pod,
+        machine: &Machine,
+        client: &Client,
+    ) -> Result<Result<Admitted, Rejection>> {
+        let there = self.catch_up(machine, client).await?;
+        let lacks = self.lacks_of(pod, machine);
+        let address = match self.try_admit(pod, machine) {
+            Ok(address) => address,
+            Err(rejection) => return Ok(Err(rejection)),
         };
-        self.reserve(pod, room)
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let others: Vec<Pod> = there
+            .into_iter()
+            .filter(|other| other.metadata.uid != pod.metadata.uid)
+            .filter(|other| self.holds(&machine.name, other.metadata.uid.as_deref().unwrap_or("")))
+            .collect();
+        match victims(pod, &others, &lacks) {
+            Ok(victims) => {
+                let victims = victims.into_iter().cloned().collect();
+                Ok(Ok(Admitted { address, victims }))
+            }
+            Err(why) => {
+                self.release(uid);
+                Ok(Err(Rejection::NobodyHelps(why)))
+            }
+        }
+    }
+
+    fn lacks_of(&self, pod: &Pod, machine: &Machine) -> Vec<Lack> {
+        let standing = self.standing_of(machine);
+        self.lacks(pod, room(machine, &standing))
     }
 
     /// Takes in what the Node of a machine says.
@@ -72,7 +129,7 @@ impl Addresses {
     }
 
     /// Reads what a Node says, and which of its Pods are there.
-    async fn catch_up(&self, machine: &Machine, client: &Client) -> Result<()> {
+    async fn catch_up(&self, machine: &Machine, client: &Client) -> Result<Vec<Pod>> {
         let name = machine.name.as_str();
         if let Some(node) = client.get::<Node>(name).await? {
             self.take_in_node(&node, machine);
@@ -82,6 +139,16 @@ impl Addresses {
         let bound = ListOptions { fields, ..ListOptions::default() };
         let there = client.list::<Pod>(&bound).await?;
         self.correct(name, &before, &there);
-        Ok(())
+        Ok(there)
+    }
+}
+
+/// The room on a machine whose Node says this.
+fn room<'a>(machine: &'a Machine, standing: &'a Standing) -> Room<'a> {
+    Room {
+        node: &machine.name,
+        block: machine.pod_addresses(),
+        capacity: machine.max_pods(),
+        standing,
     }
 }

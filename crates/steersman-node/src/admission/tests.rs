@@ -50,7 +50,8 @@ fn groups_of_the_image_can_be_left_out_only_where_the_runtime_can() {
     let strict = json!({"securityContext": {"supplementalGroupsPolicy": "Strict"}});
     let strict = pod(&json!({}), strict);
     assert_eq!(check(&strict, &machine()), Ok(()), "a simulated runtime can do it");
-    let real = Machine { network: crate::registration::Network::OfRuntime, ..machine() };
+    let (_, health) = tokio::sync::watch::channel(crate::registration::Health::default());
+    let real = Machine { health: Some(health), ..machine() };
     let (reason, message) = said(check(&strict, &real));
     assert_eq!(reason, "SupplementalGroupsPolicyNotSupported");
     assert_eq!(message, "SupplementalGroupsPolicy=Strict is not supported in this node");

@@ -24,7 +24,8 @@ use super::wire::image as i;
 use super::wire::sandbox as s;
 use super::wire::snapshot as n;
 use super::wire::{
-    RuntimeCondition, StatusRequest, StatusResponse, VersionRequest, VersionResponse,
+    RuntimeCondition, RuntimeFeatures, RuntimeHandler, StatusRequest, StatusResponse,
+    VersionRequest, VersionResponse,
 };
 
 /// How long to wait for a connection.
@@ -79,7 +80,27 @@ pub(crate) struct Cri {
     socket: PathBuf,
     channel: Channel,
     /// What it said last of itself.
-    said: Arc<watch::Sender<Vec<RuntimeCondition>>>,
+    said: Arc<watch::Sender<Said>>,
+}
+
+/// What a runtime says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// Whether it and the network work.
+    pub(crate) conditions: Vec<RuntimeCondition>,
+    /// Its ways to run Pods, if it tells them.
+    pub(crate) handlers: Vec<RuntimeHandler>,
+    /// What it can do, if it tells that.
+    pub(crate) features: Option<RuntimeFeatures>,
+}
+
+impl Said {
+    /// Whether mounts below one that is only read can be so as well, in this way to run Pods.
+    pub(crate) fn reads_only_recursively(&self, handler: &str) -> bool {
+        let mut handlers = self.handlers.iter();
+        let found = handlers.find(|it| it.name == handler).and_then(|it| it.features.as_ref());
+        found.is_some_and(|features| features.recursive_read_only_mounts)
+    }
 }
 
 impl Cri {
@@ -91,7 +112,7 @@ impl Cri {
             why: error.to_string(),
         })?;
         let channel = endpoint.connect_timeout(CONNECT_MAX).connect_lazy();
-        let said = Arc::new(watch::channel(Vec::new()).0);
+        let said = Arc::new(watch::channel(Said::default()).0);
         Ok(Self { socket: socket.to_owned(), channel, said })
     }
 
@@ -101,17 +122,19 @@ impl Cri {
         self.call(runtime!("Version", SOON), request).await
     }
 
-    /// Whether it and the network work.
-    pub(crate) async fn conditions(&self) -> Result<Vec<RuntimeCondition>, CriError> {
+    /// How it is.
+    pub(crate) async fn status(&self) -> Result<Said, CriError> {
         let request = StatusRequest { verbose: false };
         let answer: StatusResponse = self.call(runtime!("Status", SOON), request).await?;
         let conditions = answer.status.unwrap_or_default().conditions;
-        self.said.send_replace(conditions.clone());
-        Ok(conditions)
+        let (handlers, features) = (answer.runtime_handlers, answer.features);
+        let said = Said { conditions, handlers, features };
+        self.said.send_replace(said.clone());
+        Ok(said)
     }
 
     /// The same as it was said to whoever asked last; nothing before that.
-    pub(crate) fn said(&self) -> watch::Receiver<Vec<RuntimeCondition>> {
+    pub(crate) fn said(&self) -> watch::Receiver<Said> {
         self.said.subscribe()
     }
 

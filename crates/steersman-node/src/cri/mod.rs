@@ -7,5 +7,5 @@ mod client;
 mod error;
 pub(crate) mod wire;
 
-pub(crate) use client::Cri;
+pub(crate) use client::{Cri, Said};
 pub(crate) use error::CriError;

@@ -97,6 +97,10 @@ pub(super) struct Memory {
     anew: Mutex<HashMap<String, Anew>>,
     /// The Pods of which people were told that their time is up, by uid.
     overdue: Mutex<HashSet<String>>,
+    /// The Pods that have to go for others, by uid, and whether people were told.
+    victims: Mutex<HashMap<String, bool>>,
+    /// The Pods that wait for those to be gone, by uid.
+    preemptors: Mutex<HashMap<String, Vec<String>>>,
 }
 
 impl Memory {
@@ -163,8 +167,35 @@ impl Memory {
         locked(&self.overdue).insert(uid.to_owned())
     }
 
+    /// Notes that Pods have to go for another.
+    pub(super) fn preempt(&self, uid: &str, victims: &[String]) {
+        let mut all = locked(&self.victims);
+        for victim in victims {
+            all.entry(victim.clone()).or_default();
+        }
+        locked(&self.preemptors).insert(uid.to_owned(), victims.to_vec());
+    }
+
+    /// Whether a Pod has to go for another, and if so whether that is news.
+    pub(super) fn preempted(&self, uid: &str) -> Option<bool> {
+        let mut all = locked(&self.victims);
+        all.get_mut(uid).map(|told| !std::mem::replace(told, true))
+    }
+
+    /// Whether a Pod waits for others to be gone of whom some are still there.
+    pub(super) fn awaits(&self, uid: &str, is_there: impl Fn(&str) -> bool) -> bool {
+        let mut all = locked(&self.preemptors);
+        let waits = all.get(uid).is_some_and(|victims| victims.iter().any(|it| is_there(it)));
+        if !waits {
+            all.remove(uid);
+        }
+        waits
+    }
+
     /// Forgets a Pod that is gone.
     pub(super) fn forget(&self, uid: &str) {
+        locked(&self.victims).remove(uid);
+        locked(&self.preemptors).remove(uid);
         locked(&self.pods).remove(uid);
         locked(&self.replaced).remove(uid);
         locked(&self.anew).remove(uid);

@@ -10,6 +10,16 @@ use super::resize;
 use crate::restart_policy::accompanies;
 use crate::runtime::Sandbox;
 
+/// The conditions that a kubelet sets, apart from those of a resize.
+const OWN: [&str; 6] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+    "AllContainersRestarting",
+];
+
 /// What a condition says.
 struct Said {
     holds: bool,
@@ -39,7 +49,7 @@ pub(super) fn conditions(
 ) -> Vec<PodCondition> {
     let default = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&default);
-    let ended = ended || is_terminal(status);
+    let ended = ended || is_terminal(status) && !observed.any_runs();
     let containers_ready = containers_ready(spec, status);
     let connected = observed.now.sandbox != Sandbox::Absent;
     let mut own = vec![
@@ -57,8 +67,6 @@ pub(super) fn conditions(
         own.push(("AllContainersRestarting", restarts_all(status, observed)));
     }
     let old = status.conditions.clone().unwrap_or_default();
-    let is_own =
-        |type_: &str| own.iter().any(|(own, _)| *own == type_) || resize::is_own_condition(type_);
     let resizing = if ended { Vec::new() } else { resize::conditions(&observed.sizes, &old, now) };
     let others = old.iter().filter(|condition| !is_own(&condition.type_)).cloned();
     let own = own.iter().map(|(type_, said)| {
@@ -76,6 +84,11 @@ pub(super) fn conditions(
         }
     });
     others.chain(resizing).chain(own).collect()
+}
+
+/// Whether nobody but a kubelet says so of a Pod.
+pub(super) fn is_own(type_: &str) -> bool {
+    OWN.contains(&type_) || resize::is_own_condition(type_)
 }
 
 fn is_terminal(status: &PodStatus) -> bool {
@@ -97,7 +110,10 @@ fn initialized(spec: &PodSpec, status: &PodStatus) -> Said {
     if status.phase.as_deref() == Some("Succeeded") {
         return Said { reason: Some("PodCompleted"), ..Said::yes() };
     }
-    if begun || incomplete.is_empty() {
+    let mut conditions = status.conditions.iter().flatten();
+    let before = conditions.any(|old| old.type_ == "Initialized" && old.status == "True");
+    // Once it was initialized it stays that, even if its init containers run again.
+    if begun || before || incomplete.is_empty() {
         return Said::yes();
     }
     let message = format!("containers with incomplete status: [{}]", incomplete.join(" "));

@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequir
 use serde::Serialize;
 use steersman::events::{NewEvent, Recorder, Reference};
 
-use super::plan::{Waiting, described};
+use super::plan::Waiting;
 use super::status::End;
 use crate::registration::Machine;
 use crate::rejection::Rejection;
-use crate::runtime::{Pulled, StartError};
+use crate::runtime::{Pulled, StartError, described};
 
 /// A container as Events name it.
 struct Named<'a> {
@@ -144,6 +144,14 @@ impl<'a> Teller<'a> {
     pub(super) fn overdue(&self) {
         if let Some((reason, message)) = End::DeadlineExceeded.why() {
             let event = NewEvent::normal(reason).action("Stopping").note(message);
+            self.recorder.event(self.pod, event);
+        }
+    }
+
+    /// Tells that the Pod has to go for another.
+    pub(super) fn preempted(&self) {
+        if let Some((reason, message)) = End::Preempted.why() {
+            let event = NewEvent::warning(reason).action("Preempting").note(message);
             self.recorder.event(self.pod, event);
         }
     }

@@ -17,7 +17,7 @@ use super::resize::{Sizes, changes};
 use crate::duration::go;
 use crate::probes::ContainerProbes;
 use crate::restart_policy::{accompanies, restarts, restarts_all};
-use crate::runtime::{Change, Container, Observation, Start, StartError, State};
+use crate::runtime::{Change, Container, Observation, Start, StartError, State, described};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
@@ -185,6 +185,9 @@ impl Planning<'_> {
     fn initialized(&mut self) -> Initialization {
         let begun = self.spec.containers.iter().any(|c| self.observed.current(&c.name).is_some());
         let over = self.is_over();
+        if !begun && self.init_has_failed() {
+            return Initialization::Failed;
+        }
         for container in self.spec.init_containers.iter().flatten() {
             let companion = accompanies(container);
             match self.observed.current(&container.name).map(|found| (found, &found.state)) {
@@ -216,6 +219,21 @@ impl Planning<'_> {
             }
         }
         Initialization::Done
+    }
+
+    /// Whether an init container has failed for good: then nothing is started any more, companions that
+    /// were stopped for it included.
+    fn init_has_failed(&self) -> bool {
+        let mut init = self.spec.init_containers.iter().flatten().filter(|it| !accompanies(it));
+        init.any(|container| {
+            let found = self.observed.current(&container.name);
+            found.is_some_and(|found| match found.state {
+                State::Exited { code, .. } => {
+                    code != 0 && !restarts(container, self.spec, code) && !self.is_replaced(found)
+                }
+                State::Running { .. } => false,
+            })
+        })
     }
 
     fn run_main(&mut self) {
@@ -512,13 +530,6 @@ fn image_of<'a>(spec: &'a PodSpec, name: &str) -> &'a str {
     let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
     let found = all.find(|container| container.name == name);
     found.and_then(|container| container.image.as_deref()).unwrap_or_default()
-}
-
-/// A Pod as a kubelet names it to people.
-pub(super) fn described(pod: &Pod) -> String {
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    let meta = &pod.metadata;
-    format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
 }
 
 #[cfg(test)]

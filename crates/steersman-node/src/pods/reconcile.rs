@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Preconditions};
-use steersman::{Client, Context, Error, Next, Reconciler, Result, clock};
+use steersman::{Client, Context, Error, Next, ObjectKey, Reconciler, Result, clock};
 
 use super::anew::Anew;
 use super::backoff::{Memory, Whose};
@@ -17,6 +17,7 @@ use super::resize::Allocations;
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::Addresses;
+use crate::admission::Admitted;
 use crate::registration::{Machine, Network};
 use crate::rejection::Rejection;
 use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, State};
@@ -52,6 +53,15 @@ enum Came {
     Made,
     /// A start has to wait: the runtime wakes the Pod when it need not any more.
     Waits,
+}
+
+/// Whether a node runs a Pod.
+pub(super) enum Admission {
+    /// With these addresses, which are none if the runtime gives them.
+    Taken(Vec<String>),
+    /// Once those are gone who have to go for it.
+    Waits,
+    Refused(Rejection),
 }
 
 /// Works on the Pods of some machines.
@@ -114,9 +124,16 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if let Some(why) = self.runtime.evicted(pod) {
             return self.end(pod, &End::Evicted(why), &teller, ctx).await;
         }
+        if let Some(news) = self.memory.preempted(uid_of(pod)) {
+            if news {
+                teller.preempted();
+            }
+            return self.end(pod, &End::Preempted, &teller, ctx).await;
+        }
         let given = match self.admit(pod, machine, ctx.live()).await? {
-            Ok(addresses) => addresses,
-            Err(rejection) => {
+            Admission::Taken(addresses) => addresses,
+            Admission::Waits => return Ok(Next::After(STILL_RUNS)),
+            Admission::Refused(rejection) => {
                 teller.rejected(&rejection);
                 ctx.status(status::rejected(pod, &rejection, &clock::now_time()));
                 return Ok(Next::Settled);
@@ -322,27 +339,46 @@ impl<R: ContainerRuntime> PodWorker<R> {
         }
     }
 
-    /// The addresses that the node gives a Pod, if it takes it: none if the runtime does, its own if
-    /// the Pod uses the node's network.
+    /// The addresses that the node gives a Pod, if it takes it: its own if the Pod uses the node's
+    /// network.
     pub(super) async fn admit(
         &self,
         pod: &Pod,
         machine: &Machine,
         client: &Client,
-    ) -> Result<Result<Vec<String>, Rejection>> {
+    ) -> Result<Admission> {
         if let Some(rejection) = self.runtime.refuses(pod) {
-            return Ok(Err(rejection));
+            return Ok(Admission::Refused(rejection));
         }
         let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
-            return Ok(Ok(known.iter().map(|address| address.ip.clone()).collect()));
+            let addresses = known.iter().map(|address| address.ip.clone());
+            return Ok(Admission::Taken(addresses.collect()));
         }
-        let reserved = self.addresses.admit(pod, machine, client).await?;
-        Ok(reserved.map(|reserved| match machine.network {
+        let Admitted { address, victims } = match self.addresses.admit(pod, machine, client).await?
+        {
+            Ok(admitted) => admitted,
+            Err(rejection) => return Ok(Admission::Refused(rejection)),
+        };
+        self.preempt(pod, &victims);
+        if self.memory.awaits(uid_of(pod), |uid| self.addresses.holds(&machine.name, uid)) {
+            return Ok(Admission::Waits);
+        }
+        Ok(Admission::Taken(match machine.network {
             _ if on_host(pod) => machine.addresses.clone(),
-            Network::Simulated { families, .. } => families.of(reserved),
+            Network::Simulated { families, .. } => families.of(address),
             Network::OfRuntime => Vec::new(),
         }))
+    }
+
+    /// Lets Pods go for another.
+    fn preempt(&self, pod: &Pod, victims: &[Pod]) {
+        if victims.is_empty() {
+            return;
+        }
+        let uids: Vec<String> = victims.iter().map(|victim| uid_of(victim).to_owned()).collect();
+        self.memory.preempt(uid_of(pod), &uids);
+        self.allocations.wake(victims.iter().map(ObjectKey::of));
     }
 
     /// Stops what runs of a Pod, and says when it has ended. In which order, the runtime sees to.

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::events::Teller;
-use super::reconcile::{PodWorker, surroundings};
+use super::reconcile::{Admission, PodWorker, surroundings};
 use super::status::{self, End};
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
@@ -204,8 +204,9 @@ impl<R: ContainerRuntime> Live<R> {
             return self.show().await;
         }
         let given = match worker.admit(&self.pod, machine, &self.client).await? {
-            Ok(given) => given,
-            Err(rejection) => {
+            Admission::Taken(given) => given,
+            Admission::Waits => return Ok(()), // until the next look
+            Admission::Refused(rejection) => {
                 self.teller().rejected(&rejection);
                 let rejected = status::rejected(&self.pod, &rejection, &clock::now_time());
                 return self.become_(rejected).await;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     Container as Spec, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
-    ResourceRequirements, VolumeMount, VolumeMountStatus,
+    ContainerStateWaiting, ContainerStatus, ContainerUser, HostIP, Pod, PodCondition, PodIP,
+    PodSpec, PodStatus, ResourceRequirements, VolumeMount, VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::anew;
-use super::conditions::conditions;
+use super::conditions::{conditions, is_own};
 use super::phase::phase;
 use super::plan::{Observed, Plan};
 use super::resources;
@@ -23,6 +23,9 @@ use crate::runtime::{Container, Evicted, State};
 
 /// How much the containers of a Pod can say together of how they ended, in bytes.
 const LAST_WORDS_MAX: usize = 12 * 1024;
+
+/// Why a Pod was disrupted that had to go for another.
+const PREEMPTED: &str = "Pod was preempted by Kubelet to accommodate a critical pod.";
 
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub(super) enum End {
     DeadlineExceeded,
     /// Its machine needs what it has.
     Evicted(Evicted),
+    /// A Pod that the system needs does.
+    Preempted,
 }
 
 impl End {
@@ -54,6 +59,7 @@ impl End {
                 Some(("DeadlineExceeded", message))
             }
             Self::Evicted(why) => Some((REASON, &why.message)),
+            Self::Preempted => Some(("Preempting", "Preempted in order to admit critical pod")),
         }
     }
 }
@@ -61,7 +67,12 @@ impl End {
 /// Whether a Pod has ended for good.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+    phase.is_some_and(is_terminal)
+}
+
+/// Whether a Pod in this phase stays in it.
+fn is_terminal(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
 }
 
 /// Whether a node has begun to run a Pod.
@@ -92,9 +103,11 @@ pub(super) fn running(
 /// The status of a Pod that is being ended, which it has been once nothing runs any more.
 pub(super) fn ending(pod: &Pod, observed: &Observed, end: &End, now: Timestamp) -> PodStatus {
     let status = reported(pod, observed, &Plan::default(), now);
-    let end = (!observed.any_runs()).then_some(end);
+    let over = !observed.any_runs();
+    // Whose time is up is not ready any more, though it goes on for a while.
+    let end = (over || *end == End::DeadlineExceeded).then_some(end);
     let mut status = complete(pod, status, observed, end, now);
-    if end.is_some() {
+    if over {
         terminate(pod, &mut status);
     }
     status
@@ -114,7 +127,7 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
         words_max: LAST_WORDS_MAX / count(spec).max(1),
     };
     let main = spec.containers.iter().map(|container| reporting.of(container));
-    status.container_statuses = Some(main.collect());
+    status.container_statuses = Some(by_name(main.collect()));
     let init = spec.init_containers.iter().flatten().map(|container| {
         let done = |status: &ContainerStatus| exit_code(status) == Some(0);
         let found = reporting.of(container);
@@ -135,8 +148,15 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
             mounts: container.volume_mounts.as_deref().unwrap_or_default(),
         })
     });
-    status.ephemeral_container_statuses = not_empty(added.collect());
+    status.ephemeral_container_statuses = not_empty(by_name(added.collect()));
     status
+}
+
+/// Statuses in the order in which a kubelet has all but those of init containers, whatever the order of
+/// the containers is.
+fn by_name(mut statuses: Vec<ContainerStatus>) -> Vec<ContainerStatus> {
+    statuses.sort_by(|one, other| one.name.cmp(&other.name));
+    statuses
 }
 
 /// Adds what follows from the rest.
@@ -149,24 +169,39 @@ fn complete(
 ) -> PodStatus {
     let Some(spec) = &pod.spec else { return status };
     let before = pod.status.as_ref().and_then(|before| before.phase.as_deref());
-    let mut phase = phase(spec, &status, end.is_some());
+    let over = end.is_some() && !observed.any_runs();
+    let mut phase = phase(spec, &status, over);
     // What was killed so that all begin anew has not failed, however it ended and whoever still runs.
     if end.is_none() && observed.restarts_all() && matches!(phase, "Failed" | "Succeeded") {
         phase = if before == Some("Running") { "Running" } else { "Pending" };
+    }
+    if before != Some(phase) {
+        // What was said of the phase before is not about this one.
+        (status.reason, status.message) = (None, None);
     }
     if let Some((reason, message)) = end.and_then(End::why) {
         phase = "Failed";
         status.reason = Some(reason.into());
         status.message = Some(message.into());
     }
-    if let Some(End::Evicted(Evicted { message, disrupted: true })) = end {
-        disrupt(pod, &mut status, message, now);
+    match end {
+        Some(End::Evicted(Evicted { message, disrupted: true })) => {
+            disrupt(pod, &mut status, message, now);
+        }
+        Some(End::Preempted) => disrupt(pod, &mut status, PREEMPTED, now),
+        _ => {}
     }
     // What has just ended is told with what it ran with.
     let runs = phase == "Running" || before == Some("Running");
     resources::tell(spec, observed, runs, &mut status);
     status.phase = Some(phase.into());
-    status.conditions = Some(conditions(pod, &status, observed, end.is_some(), &time(now)));
+    status.conditions = Some(conditions(pod, &status, observed, over, &time(now)));
+    if is_terminal(phase) && observed.any_runs() && !before.is_some_and(is_terminal) {
+        // What a Pod has of its node others must not get as long as anything of it runs.
+        let before = pod.status.clone().unwrap_or_default();
+        status.phase = before.phase.or_else(|| Some("Pending".into()));
+        (status.reason, status.message) = (before.reason, before.message);
+    }
     status
 }
 
@@ -231,7 +266,8 @@ impl Reporting<'_> {
 
     fn of_named(&self, spec: &Named<'_>) -> ContainerStatus {
         let name = spec.name;
-        let mounts = || spec.mounts.iter().map(mounted).collect();
+        let recursively = self.observed.now.reads_only_recursively;
+        let mounts = || spec.mounts.iter().map(|mount| mounted(mount, recursively)).collect();
         let base = ContainerStatus {
             name: name.to_owned(),
             image: spec.image.unwrap_or_default().to_owned(),
@@ -264,6 +300,7 @@ impl Reporting<'_> {
             container_id: Some(found.id.clone()),
             restart_count: found.attempt,
             last_state: self.last_of(found).or(base.last_state),
+            user: found.user.clone().map(|linux| ContainerUser { linux: Some(linux) }),
             ..base
         };
         match (&found.state, waiting) {
@@ -324,14 +361,20 @@ impl Reporting<'_> {
     }
 }
 
-/// How a volume is mounted. What is mounted below one that is only read can be written: nobody who
-/// wants that otherwise is started.
-fn mounted(mount: &VolumeMount) -> VolumeMountStatus {
+/// How a volume is mounted, and whether what is mounted below one that is only read can be written.
+fn mounted(mount: &VolumeMount, recursively: bool) -> VolumeMountStatus {
+    let asked = mount.recursive_read_only.as_deref().unwrap_or("Disabled");
+    let propagates = mount.mount_propagation.as_deref().is_some_and(|mode| mode != "None");
+    // Who wants it and cannot have it is not started.
+    let mode = match asked != "Disabled" && recursively && !propagates {
+        true => "Enabled",
+        false => "Disabled",
+    };
     VolumeMountStatus {
         name: mount.name.clone(),
         mount_path: mount.mount_path.clone(),
         read_only: mount.read_only.filter(|only| *only),
-        recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
+        recursive_read_only: (mount.read_only == Some(true)).then(|| mode.to_owned()),
         ..VolumeMountStatus::default()
     }
 }
@@ -344,15 +387,24 @@ fn exit_code(status: &ContainerStatus) -> Option<i32> {
     status.state.as_ref()?.terminated.as_ref().map(|ended| ended.exit_code)
 }
 
-/// The status of a Pod that its node does not take.
+/// The status of a Pod that its node does not take: that is all a kubelet has to say of it. What others
+/// have said stays.
 pub(super) fn rejected(pod: &Pod, rejection: &Rejection, now: &Time) -> PodStatus {
-    let mut status = pod.status.clone().unwrap_or_default();
-    status.start_time.get_or_insert_with(|| now.clone());
-    status.observed_generation = pod.metadata.generation;
-    status.phase = Some("Failed".into());
-    status.reason = Some(rejection.reason().into());
-    status.message = Some(format!("Pod was rejected: {rejection}"));
-    status
+    let before = pod.status.clone().unwrap_or_default();
+    let conditions = before.conditions.into_iter().flatten();
+    let others: Vec<PodCondition> = conditions.filter(|it| !is_own(&it.type_)).collect();
+    PodStatus {
+        conditions: Some(others).filter(|others| !others.is_empty()),
+        start_time: before.start_time.or_else(|| Some(now.clone())),
+        observed_generation: pod.metadata.generation,
+        phase: Some("Failed".into()),
+        reason: Some(rejection.reason().into()),
+        message: Some(format!("Pod was rejected: {rejection}")),
+        qos_class: before.qos_class,
+        resource_claim_statuses: before.resource_claim_statuses,
+        extended_resource_claim_status: before.extended_resource_claim_status,
+        ..PodStatus::default()
+    }
 }
 
 /// How long a Pod may still be active, if that is limited.
@@ -373,84 +425,4 @@ fn time(moment: Timestamp) -> Time {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::pods::tests::{
-        all_run, at, condition, exited, named, pod, running_pod, seen, status,
-    };
-
-    #[test]
-    fn a_container_says_what_is_mounted_into_it() {
-        let mut pod = pod();
-        let mounts = json!([
-            {"name": "data", "mountPath": "/data"},
-            {"name": "token", "mountPath": "/token", "readOnly": true},
-            {"name": "host", "mountPath": "/host", "readOnly": true, "recursiveReadOnly": "IfPossible"},
-        ]);
-        let main = &mut pod.spec.as_mut().unwrap().containers[0];
-        main.volume_mounts = serde_json::from_value(mounts).unwrap();
-        let disabled = |name: &str| {
-            let path = format!("/{name}");
-            json!({"name": name, "mountPath": path, "readOnly": true, "recursiveReadOnly": "Disabled"})
-        };
-        let data = json!({"name": "data", "mountPath": "/data"});
-        let expected = json!([data, disabled("token"), disabled("host")]);
-        for observed in [seen([]), all_run()] {
-            let status = status(&pod, &observed, 0);
-            let main = named(&status.container_statuses, "main");
-            assert_eq!(serde_json::to_value(&main.volume_mounts).unwrap(), expected);
-            assert_eq!(named(&status.init_container_statuses, "proxy").volume_mounts, None);
-        }
-    }
-
-    #[test]
-    fn what_was_not_made_yet_says_whether_there_are_init_containers() {
-        let mut pod = pod();
-        let other = json!({"name": "other", "image": "nginx"});
-        pod.spec.as_mut().unwrap().containers.push(serde_json::from_value(other).unwrap());
-        let waits = |pod: &Pod| {
-            let status = status(pod, &all_run(), 1);
-            let other = named(&status.container_statuses, "other").state.clone().unwrap();
-            other.waiting.unwrap().reason.unwrap()
-        };
-        assert_eq!(waits(&pod), "PodInitializing", "though another main container runs");
-        pod.spec.as_mut().unwrap().init_containers = None;
-        assert_eq!(waits(&pod), "ContainerCreating");
-    }
-
-    #[test]
-    fn containers_have_twelve_kibibytes_for_their_last_words_together() {
-        let said = |text: String| {
-            let mut main = exited("main", 1, 5);
-            let State::Exited { message, .. } = &mut main.state else { unreachable!() };
-            *message = Some(text);
-            let last = Some(Box::new(main.clone()));
-            let status = status(&pod(), &seen([Container { last, ..main }]), 5);
-            let main = named(&status.container_statuses, "main");
-            let states = [main.state.as_ref(), main.last_state.as_ref()];
-            states.map(|state| state.unwrap().terminated.as_ref().unwrap().message.clone().unwrap())
-        };
-        // The Pod has three.
-        assert_eq!(said("x".repeat(5000)).map(|text| text.len()), [4096; 2]);
-        assert_eq!(said(format!("x{}", "é".repeat(2048))).map(|text| text.len()), [4095; 2]);
-        assert_eq!(said("why".into()), ["why"; 2].map(str::to_owned));
-    }
-
-    #[test]
-    fn a_pod_that_no_scheduler_has_placed_is_said_to_be() {
-        let mut pod = pod();
-        pod.status = None;
-        pod.metadata.generation = Some(7);
-        let first = status(&pod, &all_run(), 3);
-        let scheduled = condition(&first, "PodScheduled");
-        assert_eq!((scheduled.status.as_str(), scheduled.observed_generation), ("True", Some(7)));
-        assert_eq!(scheduled.last_transition_time, Some(time(at(3))));
-        pod.status = Some(first.clone());
-        assert_eq!(status(&pod, &all_run(), 9), first, "looking again changes nothing");
-        let again = ending(&running_pod(), &all_run(), &End::Told, at(5));
-        let all = again.conditions.iter().flatten();
-        assert_eq!(all.filter(|one| one.type_ == "PodScheduled").count(), 1);
-    }
-}
+mod tests;

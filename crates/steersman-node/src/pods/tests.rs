@@ -63,6 +63,7 @@ pub(super) fn container(name: &str, attempt: i32, state: State) -> Container {
         state,
         outdated: false,
         failed_probe: None,
+        user: None,
         last: None,
     }
 }
@@ -80,7 +81,8 @@ pub(super) fn exited(name: &str, code: i32, seconds: i64) -> Container {
 pub(super) fn seen(containers: impl IntoIterator<Item = Container>) -> Observed {
     let containers = containers.into_iter().collect();
     let sandbox = Sandbox::Ready(Vec::new());
-    Observed { now: Observation { containers, sandbox, starting: vec![] }, ..Observed::default() }
+    let now = Observation { containers, sandbox, ..Observation::default() };
+    Observed { now, ..Observed::default() }
 }
 
 /// What is seen of a Pod that runs as it should.

@@ -1,12 +1,13 @@
-//! Whether a GET is answered with a status from 200 to 399.
+//! Whether a GET is answered, with a status from 200 to 399 if a probe asks.
 //!
 //! Certificates are not looked at. Redirects are followed as long as they stay on the same host.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONNECTION, HOST, LOCATION, USER_AGENT as AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, LOCATION, USER_AGENT as AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
@@ -17,7 +18,7 @@ use k8s_openapi::api::core::v1::HTTPGetAction;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
+use rustls::{DigitallySignedStruct, InvalidMessage, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time;
 use tokio_rustls::TlsConnector;
@@ -28,6 +29,9 @@ use super::tcp::{dial, joined};
 
 /// How a kubelet calls itself to those it probes.
 pub(super) const USER_AGENT: &str = "kube-probe/1.36";
+
+/// What is said of a server that does not speak TLS.
+const PLAIN: &str = "http: server gave HTTP response to HTTPS client";
 
 /// How much of a body is read.
 const BODY_MAX: usize = 10 << 10;
@@ -58,16 +62,54 @@ fn url(action: &HTTPGetAction, host: &str, port: u16) -> String {
     format!("{scheme}://{}{target}", joined(host, port))
 }
 
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// It was answered.
+    Answered,
+    /// The same, but only without TLS.
+    Plainly,
+}
+
+/// Calls whoever a hook names. Whatever the answer is, it was called; one who does not speak TLS although
+/// it should is called without.
+pub(crate) async fn call(
+    action: &HTTPGetAction,
+    port: u16,
+    pod_ip: &str,
+    agent: &'static str,
+) -> Result<Called, String> {
+    let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(pod_ip);
+    let url = url(action, host, port);
+    let mut headers = headers(action, agent)?;
+    let why = match answered(&url, headers.clone()).await {
+        Ok(_) => return Ok(Called::Answered),
+        Err(why) => why,
+    };
+    if let Some(rest) = url.strip_prefix("https://").filter(|_| why == PLAIN) {
+        headers.remove(AUTHORIZATION);
+        if answered(&format!("http://{rest}"), headers).await.is_ok() {
+            return Ok(Called::Plainly);
+        }
+    }
+    Err(format!("Get {url:?}: {why}"))
+}
+
 /// What came in the end, or what went wrong on the way.
 async fn fetched(action: &HTTPGetAction, url: &str) -> Result<Answer, String> {
+    let response = answered(url, headers(action, USER_AGENT)?).await?;
+    Ok(judged(response.status(), body(response).await))
+}
+
+/// The answer, after redirects.
+async fn answered(url: &str, mut headers: HeaderMap) -> Result<Response<Incoming>, String> {
     let first: Uri = url.parse().map_err(|error| format!("{error}"))?;
-    let mut headers = headers(action)?;
     let mut uri = first.clone();
     for made in 1.. {
         let response = sent(&uri, &headers).await?;
         let status = response.status();
         if !redirects(status) {
-            return Ok(judged(status, body(response).await));
+            return Ok(response);
         }
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let location = location
@@ -77,7 +119,7 @@ async fn fetched(action: &HTTPGetAction, url: &str) -> Result<Answer, String> {
         let next = followed(&uri, &location)
             .ok_or_else(|| format!("failed to parse Location header {location:?}"))?;
         if next.host() != first.host() {
-            return Ok(judged(status, body(response).await));
+            return Ok(response);
         }
         if made >= REDIRECTS_MAX {
             return Err("stopped after 10 redirects".to_owned());
@@ -107,8 +149,8 @@ fn judged(status: StatusCode, body: Result<String, String>) -> Answer {
     }
 }
 
-/// What a probe sends along: what the Pod says, and what it does not forbid.
-fn headers(action: &HTTPGetAction) -> Result<HeaderMap, String> {
+/// What is sent along: what the Pod says, and what it does not forbid.
+fn headers(action: &HTTPGetAction, agent: &'static str) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for header in action.http_headers.iter().flatten() {
         let name: HeaderName = header
@@ -125,7 +167,7 @@ fn headers(action: &HTTPGetAction) -> Result<HeaderMap, String> {
         headers.remove(HOST);
     }
     if !headers.contains_key(AGENT) {
-        headers.insert(AGENT, HeaderValue::from_static(USER_AGENT));
+        headers.insert(AGENT, HeaderValue::from_static(agent));
     }
     match headers.get(ACCEPT) {
         None => drop(headers.insert(ACCEPT, HeaderValue::from_static("*/*"))),
@@ -146,8 +188,17 @@ async fn sent(uri: &Uri, headers: &HeaderMap) -> Result<Response<Incoming>, Stri
     }
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = ServerName::try_from(bare).map_err(|error| error.to_string())?;
-    let stream = tls().connect(name, stream).await.map_err(|error| error.to_string())?;
+    let stream = tls().connect(name, stream).await.map_err(|error| untold(&error))?;
     exchanged(stream, uri, headers).await
+}
+
+/// Why there was no TLS.
+fn untold(error: &io::Error) -> String {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => PLAIN.to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 async fn exchanged(

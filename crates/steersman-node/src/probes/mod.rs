@@ -24,8 +24,8 @@ mod worker;
 use std::fmt::{self, Display};
 
 pub(crate) use container::ContainerProbes;
+pub(crate) use http::{Called, call};
 pub(crate) use run::{Exec, ExecError, ExecOutput, Target, probe};
-pub(crate) use target::target;
 pub(crate) use worker::{Observed, Phase, Step, Verdict, Worker};
 
 /// What a probe is for.

@@ -5,8 +5,10 @@
 //! is to run when is the worker's business alone, and the same for both. Both start it only when there
 //! is what it is made of.
 
+mod image_name;
 pub(crate) mod real;
 mod simulated;
+pub(crate) mod user;
 
 use std::fmt;
 use std::future::Future;
@@ -15,7 +17,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
+use k8s_openapi::api::core::v1::{LinuxContainerUser, Pod, ResourceRequirements};
 use steersman::{Client, ObjectKey, Result};
 
 use crate::probes::Kind;
@@ -26,7 +28,7 @@ pub(crate) use simulated::Simulated;
 pub(crate) const BEGINS_ANEW: &str = "RestartingAllContainers";
 
 /// What there is of a Pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Observation {
     /// The last container of each name, in the order in which they are in the Pod.
     pub(crate) containers: Vec<Container>,
@@ -34,6 +36,8 @@ pub(crate) struct Observation {
     pub(crate) starting: Vec<String>,
     /// What containers share.
     pub(crate) sandbox: Sandbox,
+    /// Whether mounts below one that is only read can be so as well.
+    pub(crate) reads_only_recursively: bool,
 }
 
 /// What the containers of a Pod share.
@@ -47,7 +51,7 @@ pub(crate) enum Sandbox {
 }
 
 /// A container that a runtime has started: the last one of its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Container {
     /// Its name in the Pod.
     pub(crate) name: String,
@@ -68,6 +72,8 @@ pub(crate) struct Container {
     pub(crate) outdated: bool,
     /// Which probe says that it must be stopped, if one does.
     pub(crate) failed_probe: Option<Kind>,
+    /// Who its first process is, if that is known.
+    pub(crate) user: Option<LinuxContainerUser>,
     /// The one of its name before it.
     pub(crate) last: Option<Box<Container>>,
 }
@@ -277,6 +283,13 @@ pub(crate) struct Evicted {
     pub(crate) message: String,
     /// Whether it is said that somebody else disrupted it.
     pub(crate) disrupted: bool,
+}
+
+/// A Pod as a kubelet names it to people.
+pub(crate) fn described(pod: &Pod) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let of = &pod.metadata;
+    format!("{}_{}({})", text(&of.name), text(&of.namespace), text(&of.uid))
 }
 
 /// Keeps something about each Pod where the next agent of its machine finds it.

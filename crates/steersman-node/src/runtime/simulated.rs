@@ -20,9 +20,10 @@ use k8s_openapi::api::core::v1::{
 };
 use steersman::{Client, ObjectKey, Result};
 
+use super::user::{Asked, ImageUser};
 use super::{
     BEGINS_ANEW, Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome,
-    Resized, Sandbox, Start, StartError, State,
+    Resized, Sandbox, Start, StartError, State, described, image_name,
 };
 use crate::objects::Objects;
 use crate::rejection::Rejection;
@@ -79,6 +80,8 @@ struct Spec<'a> {
     image: &'a str,
     /// What it is in the Pod, and whether it is a main one, unless it was added later.
     of: Option<(&'a InPod, bool)>,
+    /// What is said of who it is.
+    who: Asked<'a>,
     script: Script,
     /// How long it sleeps before it stops, if it does.
     sleep: Option<Duration>,
@@ -99,6 +102,7 @@ impl Simulated {
             name: &container.name,
             image: container.image.as_deref().unwrap_or_default(),
             of: None,
+            who: Asked::of_added(pod, container),
             script: Script::default(),
             sleep: None,
         });
@@ -110,8 +114,8 @@ impl Simulated {
                 let sleep = hook.and_then(|hook| hook.sleep.as_ref());
                 let sleep = sleep.and_then(|sleep| u64::try_from(sleep.seconds).ok());
                 let sleep = sleep.map(Duration::from_secs);
-                let of = Some((container, main));
-                Spec { name: &container.name, image, of, script, sleep }
+                let (name, of) = (&container.name, Some((container, main)));
+                Spec { name, image, of, who: Asked::of(pod, container), script, sleep }
             })
             .chain(added)
             .collect()
@@ -136,9 +140,12 @@ impl Simulated {
         }
     }
 
-    /// What a container cannot be started without and does not have.
+    /// Why a container cannot be started: what it cannot be without and does not have, or what it is
+    /// told that cannot be.
     async fn lacks(&self, pod: &Pod, name: &str, client: &Client) -> Option<StartError> {
-        let needs = Needs::of(pod, name)?;
+        let Some(needs) = Needs::of(pod, name) else {
+            return is_no_image(pod, name).or_else(|| self.is_root(pod, name));
+        };
         let references = needs.references();
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let question = self.readings.question(namespace, client);
@@ -150,7 +157,7 @@ impl Simulated {
     }
 
     /// The same, if there are these objects. Its image is looked for after its volumes and before its
-    /// variables.
+    /// variables, and then who it is.
     fn lacks_of(
         &self,
         needs: &Needs,
@@ -158,10 +165,21 @@ impl Simulated {
         name: &str,
         objects: &Objects,
     ) -> Option<StartError> {
-        match needs.volumes(objects) {
-            Ok(()) if self.is_pullable(pod, name) => needs.environment(objects).err(),
-            volumes => volumes.err(),
+        if let Some(why) = needs.volumes(objects).err().or_else(|| is_no_image(pod, name)) {
+            return Some(why);
         }
+        let pullable = self.is_pullable(pod, name);
+        let told = pullable.then(|| needs.environment(objects).err()).flatten();
+        told.or_else(|| self.is_root(pod, name))
+    }
+
+    /// Whether a container whose image can be had must not be root, and names it. As whom images run is
+    /// known to nobody here.
+    fn is_root(&self, pod: &Pod, name: &str) -> Option<StartError> {
+        let (_, who) = named(pod, name).filter(|(_, who)| who.user().is_some())?;
+        let why = who.not_root(&ImageUser::default()).err()?;
+        let pod = Some(pod).filter(|pod| self.is_pullable(pod, name)).map(described)?;
+        Some(StartError::Config(format!("{why} (pod: {pod:?}, container: {name})")))
     }
 
     fn is_pullable(&self, pod: &Pod, name: &str) -> bool {
@@ -219,7 +237,8 @@ impl ContainerRuntime for Simulated {
             Some(run.observed(uid, &self.as_begun(pod, spec, run), now))
         });
         let containers = observed.collect();
-        Ok(Observation { containers, starting: Vec::new(), sandbox: Sandbox::Ready(Vec::new()) })
+        let (starting, sandbox) = (Vec::new(), Sandbox::Ready(Vec::new()));
+        Ok(Observation { containers, starting, sandbox, reads_only_recursively: true })
     }
 
     fn takes_time(&self) -> bool {
@@ -300,6 +319,7 @@ impl Run {
             state: self.state(&spec.script, now),
             outdated: false,
             failed_probe: None,
+            user: Some(spec.who.identity()),
             last: self.last.clone(),
         }
     }
@@ -346,6 +366,27 @@ impl Run {
         let until = end.into_iter().chain(turns).min();
         State::Running { started: true, ready, stopping: self.stop.is_some(), until }
     }
+}
+
+/// The image of a container, whichever list it is in, and what is said of who it is.
+fn named<'a>(pod: &'a Pod, name: &str) -> Option<(&'a str, Asked<'a>)> {
+    let spec = pod.spec.as_ref()?;
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let own = all.find(|container| container.name == name);
+    let own = own.map(|container| (container.image.as_deref(), Asked::of(pod, container)));
+    let (image, who) = own.or_else(|| {
+        let mut added = spec.ephemeral_containers.iter().flatten();
+        let found = added.find(|container| container.name == name)?;
+        Some((found.image.as_deref(), Asked::of_added(pod, found)))
+    })?;
+    Some((image.unwrap_or_default(), who))
+}
+
+/// What is wrong with the name of a container's image.
+fn is_no_image(pod: &Pod, name: &str) -> Option<StartError> {
+    let (image, _) = named(pod, name)?;
+    let why = image_name::with_tag(image).err()?;
+    Some(StartError::ImageName { image: image.to_owned(), why })
 }
 
 /// What a Pod's status tells of its containers.
@@ -404,6 +445,7 @@ fn known_last(container: &ContainerStatus, ended: &ContainerStateTerminated) -> 
         },
         outdated: false,
         failed_probe: None,
+        user: None,
         last: None,
     })
 }
@@ -433,161 +475,4 @@ fn later(moment: Timestamp, time: Duration) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn pod(grace: Option<i64>) -> Pod {
-        let pod = json!({
-            "metadata": {"uid": "u", "deletionGracePeriodSeconds": grace},
-            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-        });
-        serde_json::from_value(pod).unwrap()
-    }
-
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millisecond(1_900_000_000_000 + millis).unwrap()
-    }
-
-    async fn started(termination: u64, scripts: &Scripts) -> Simulated {
-        let runtime = Simulated::new(Duration::from_millis(termination), scripts.clone());
-        let start = Start { name: "main".into(), attempt: 0 };
-        runtime.begin(&pod(None), &start, at(0));
-        runtime
-    }
-
-    async fn state(runtime: &Simulated, now: i64) -> State {
-        runtime.observe(&pod(None), at(now)).await.unwrap().containers.remove(0).state
-    }
-
-    fn exited(finished: i64, code: i32, reason: &str) -> State {
-        State::Exited { finished: at(finished), code, reason: reason.into(), message: None }
-    }
-
-    #[test]
-    fn one_that_waits_to_begin_anew_is_known_as_the_one_before() {
-        let status = |reason: &str| {
-            let last = json!({"terminated": {"exitCode": 137, "reason": reason,
-                "finishedAt": "2030-03-17T17:46:40Z"}});
-            let waiting = json!({"waiting": {"reason": "PodInitializing"}});
-            let status = json!({"name": "main", "image": "nginx", "imageID": "", "ready": false,
-                "restartCount": 3, "state": waiting, "lastState": last});
-            serde_json::from_value(status).unwrap()
-        };
-        assert_eq!(known_run(&status(BEGINS_ANEW)).unwrap().attempt, 2);
-        assert_eq!(known_run(&status("Error")).unwrap().attempt, 3);
-    }
-
-    #[tokio::test]
-    async fn containers_take_their_moment_to_end_but_never_longer_than_the_grace_period() {
-        for (termination, grace, ended) in [
-            (0, Some(30), exited(0, 0, "Completed")),
-            (1000, Some(30), exited(1000, 0, "Completed")),
-            (5000, Some(2), exited(2000, 137, "Error")),
-            (1000, Some(0), exited(0, 137, "Error")),
-            (1000, None, exited(1000, 0, "Completed")),
-        ] {
-            let runtime = started(termination, &Scripts::default()).await;
-            runtime.stop(&pod(grace), &["main".into()], at(0)).await.unwrap();
-            assert_eq!(state(&runtime, 9000).await, ended, "{termination} {grace:?}");
-        }
-        let runtime = started(10_000, &Scripts::default()).await;
-        runtime.stop(&pod(Some(30)), &["main".into()], at(0)).await.unwrap();
-        let until = Some(at(10_000));
-        assert_eq!(
-            state(&runtime, 3000).await,
-            State::Running { started: true, ready: true, stopping: true, until }
-        );
-        runtime.stop(&pod(Some(3)), &["main".into()], at(3000)).await.unwrap();
-        assert_eq!(state(&runtime, 3000).await, exited(3000, 137, "Error"), "grace cut short");
-    }
-
-    #[tokio::test]
-    async fn a_container_ends_when_its_script_says_so_and_never_in_the_past() {
-        let scripts = Scripts::default();
-        let runtime = started(0, &scripts).await;
-        let on = State::Running { started: true, ready: true, stopping: false, until: None };
-        assert_eq!(state(&runtime, 60_000).await, on);
-        scripts.rule().exits(3).after(Duration::from_secs(10));
-        assert_eq!(state(&runtime, 61_000).await, exited(60_000, 3, "Error"));
-        scripts.rule().run_for_ever();
-        assert_eq!(state(&runtime, 62_000).await, exited(60_000, 3, "Error"), "it has ended");
-        runtime.forget("u");
-        assert_eq!(runtime.observe(&pod(None), at(0)).await.unwrap().containers, []);
-    }
-
-    #[tokio::test]
-    async fn companions_end_after_the_others_in_reverse_order_and_within_the_same_time() {
-        let companion = |name: &str| json!({"name": name, "restartPolicy": "Always"});
-        let init = json!([companion("log"), companion("proxy")]);
-        let mut pod = pod(Some(10));
-        pod.spec.as_mut().unwrap().init_containers = serde_json::from_value(init).unwrap();
-        let ends = async |script: &dyn Fn(&Scripts)| {
-            let scripts = Scripts::default();
-            script(&scripts);
-            let runtime = Simulated::new(Duration::from_secs(3), scripts);
-            let names = ["log", "proxy", "main"].map(str::to_owned);
-            for name in &names {
-                runtime.begin(&pod, &Start { name: name.clone(), attempt: 0 }, at(0));
-            }
-            runtime.stop(&pod, &names, at(0)).await.unwrap();
-            let seen = runtime.observe(&pod, at(60_000)).await.unwrap().containers;
-            let ended = seen.into_iter().map(|container| match container.state {
-                State::Exited { finished, code, .. } => {
-                    (container.name, finished.duration_since(at(0)).as_secs(), code)
-                }
-                State::Running { .. } => panic!("{} runs", container.name),
-            });
-            ended.map(|(name, at, code)| format!("{name} {at} {code}")).collect::<Vec<_>>()
-        };
-        assert_eq!(ends(&|_| {}).await, ["log 9 0", "proxy 6 0", "main 3 0"]);
-        let slow = |scripts: &Scripts| {
-            scripts.rule().container("main").terminate_after(Duration::from_secs(8));
-        };
-        assert_eq!(ends(&slow).await, ["log 10 137", "proxy 10 137", "main 8 0"]);
-    }
-
-    #[tokio::test]
-    async fn a_run_keeps_its_image_and_what_that_does_until_it_is_another() {
-        let runtime = started(0, &Scripts::default()).await;
-        let mut other = pod(None);
-        let image = "steersman.dev/exit:3";
-        other.spec.as_mut().unwrap().containers[0].image = Some(image.into());
-        let look = async || runtime.observe(&other, at(1000)).await.unwrap().containers.remove(0);
-        let main = look().await;
-        assert!(main.runs());
-        assert_eq!((main.image.as_str(), main.asked.as_deref()), ("nginx", Some("nginx")));
-        runtime.stop(&other, &["main".into()], at(1000)).await.unwrap();
-        assert_eq!(look().await.state, exited(1000, 0, "Completed"));
-        runtime.begin(&other, &Start { name: "main".into(), attempt: 1 }, at(1000));
-        let main = look().await;
-        assert_eq!(
-            (main.image.as_str(), main.image_id.as_str()),
-            (image, "simulated://steersman.dev/exit:3")
-        );
-        assert_eq!(main.state, exited(1000, 3, "Error"));
-        assert_eq!(main.last.unwrap().image, "nginx");
-    }
-
-    #[tokio::test]
-    async fn an_unknown_pod_runs_as_its_status_says() {
-        let mut pod = pod(None);
-        let status = json!({"containerStatuses": [{
-            "name": "main", "image": "nginx", "imageID": "", "ready": true, "restartCount": 2,
-            "state": {"running": {"startedAt": at(0).to_string()}},
-        }]});
-        pod.status = serde_json::from_value(status).unwrap();
-        let scripts = Scripts::default();
-        scripts.rule().exits(0).after(Duration::from_secs(30));
-        let runtime = Simulated::new(Duration::ZERO, scripts);
-        let main = runtime.observe(&pod, at(5000)).await.unwrap().containers.remove(0);
-        assert_eq!((main.attempt, main.started), (2, at(0)));
-        assert_eq!(main.id, "simulated://u/main/2");
-        let until = Some(at(30_000));
-        assert_eq!(
-            main.state,
-            State::Running { started: true, ready: true, stopping: false, until }
-        );
-    }
-}
+mod tests;

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Toleration};
+use k8s_openapi::api::core::v1::{Pod, Toleration, Volume, VolumeProjection};
 use ring::digest::{SHA256, digest};
-use serde_json::Value;
+use serde_json::{Value, json};
+use steersman_rules::kinds::{qos_class, rules_of};
 
 use super::{HASH, SEEN, SOURCE};
 use crate::objects::References;
@@ -87,8 +88,10 @@ fn decode(text: &str, path: &Path, node: &str, now: Timestamp) -> Result<Pod, St
     if document["kind"] != "Pod" || document["apiVersion"] != "v1" {
         return Err("invalid pod: it is no Pod of v1".to_owned());
     }
-    let rules = steersman_rules::kinds::rules_of("", "Pod");
+    let rules = rules_of("", "Pod");
     rules.ok_or("no rules for Pods")?.fill_in(&mut document);
+    // Nobody else says how well it is treated when there is not enough.
+    document["status"] = json!({"qosClass": qos_class(&document["spec"])});
     let pod = serde_json::from_value(document).map_err(|error| format!("invalid pod: {error}"))?;
     let pod = complete(pod, path, node, now);
     refuse(&pod).map_or(Ok(pod), Err)
@@ -123,27 +126,48 @@ fn complete(mut pod: Pod, path: &Path, node: &str, now: Timestamp) -> Pod {
     if !tolerations.contains(&everything) {
         tolerations.push(everything);
     }
-    pod.status = None;
     pod
 }
 
 /// Why a static Pod is not run: it may not depend on what the API server has.
 fn refuse(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
+    if spec.containers.is_empty() {
+        return Some("invalid pod: it has no containers".to_owned());
+    }
     let References { config_maps, secrets } = References::of(pod);
-    let claims =
-        spec.volumes.iter().flatten().any(|volume| volume.persistent_volume_claim.is_some());
+    let pulls = spec.image_pull_secrets.iter().flatten().any(|secret| !secret.name.is_empty());
     let account = spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty());
-    let what = [
-        (!config_maps.is_empty(), "configmaps"),
-        (!secrets.is_empty(), "secrets"),
-        (claims, "persistentvolumeclaims"),
+    let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
+    let of_spec = [
         (account, "serviceaccounts"),
-        (spec.containers.is_empty(), ""),
+        (!secrets.is_empty() || pulls, "secrets"),
+        (!config_maps.is_empty(), "configmaps"),
+        (claims, "resourceclaims"),
     ];
-    let (_, what) = what.into_iter().find(|(found, _)| *found)?;
-    Some(match what {
-        "" => "invalid pod: it has no containers".to_owned(),
-        what => format!("static pods may not reference {what}"),
-    })
+    let of_spec = of_spec.into_iter().find_map(|(found, what)| found.then_some(what));
+    let what = of_spec.or_else(|| spec.volumes.iter().flatten().find_map(of_volume))?;
+    Some(format!("static pods may not reference {what}"))
+}
+
+/// What of the API server a volume is made of, apart from ConfigMaps and Secrets.
+fn of_volume(volume: &Volume) -> Option<&'static str> {
+    let of_source = |source: &VolumeProjection| {
+        let all = [
+            (source.service_account_token.is_some(), "serviceaccounts (via projected volumes)"),
+            (source.cluster_trust_bundle.is_some(), "clustertrustbundles"),
+            (source.pod_certificate.is_some(), "podcertificates"),
+        ];
+        all.into_iter().find_map(|(found, what)| found.then_some(what))
+    };
+    let all = [
+        (volume.csi.is_some(), "csidrivers (via CSI volumes)"),
+        (volume.glusterfs.is_some(), "endpoints (via glusterFS volumes)"),
+        (volume.persistent_volume_claim.is_some(), "persistentvolumeclaims"),
+        (volume.ephemeral.is_some(), "persistentvolumeclaims (via ephemeral volumes)"),
+        (volume.azure_file.is_some(), "secrets (via azureFile volumes)"),
+    ];
+    let whole = all.into_iter().find_map(|(found, what)| found.then_some(what));
+    let sources = volume.projected.as_ref().and_then(|projected| projected.sources.as_ref());
+    whole.or_else(|| sources.into_iter().flatten().find_map(of_source))
 }

@@ -87,6 +87,50 @@ fn what_is_no_pod_or_needs_the_api_server_is_left_out() {
 }
 
 #[test]
+fn what_else_is_the_api_servers_is_left_out_as_well() {
+    let directory = directory("more");
+    fs::create_dir_all(&directory).unwrap();
+    let volume = |source: &str| {
+        let volumes = format!("{{volumes: [{{name: a, {source}}}], containers");
+        WEB.replace("{containers", &volumes)
+    };
+    for (number, odd) in [
+        WEB.replace("{containers", "{imagePullSecrets: [{name: a}], containers"),
+        WEB.replace("{containers", "{resourceClaims: [{name: a}], containers"),
+        volume("csi: {driver: a}"),
+        volume("ephemeral: {}"),
+        volume("persistentVolumeClaim: {claimName: a}"),
+        volume("projected: {sources: [{serviceAccountToken: {path: a}}]}"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fs::write(directory.join(format!("{number}.yaml")), odd).unwrap();
+    }
+    let none = volume("projected: {sources: [{downwardAPI: {}}]}");
+    fs::write(directory.join("none.yaml"), none).unwrap();
+    let pods = Source::new(directory.clone(), "a").pods(now()).unwrap();
+    assert_eq!(pods.len(), 1, "{pods:#?}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_static_pod_has_a_class_of_quality() {
+    let directory = directory("quality");
+    fs::create_dir_all(&directory).unwrap();
+    let class_of = |resources: &str| {
+        let web = WEB.replace("image:", &format!("resources: {resources}, image:"));
+        fs::write(directory.join("web.yaml"), web).unwrap();
+        let pod = only(&mut Source::new(directory.clone(), "a"));
+        pod.status.unwrap().qos_class.unwrap()
+    };
+    assert_eq!(class_of("{}"), "BestEffort");
+    assert_eq!(class_of("{requests: {cpu: 1}}"), "Burstable");
+    assert_eq!(class_of("{limits: {cpu: 1, memory: 1Gi}}"), "Guaranteed");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn a_mirror_shows_its_pod_and_comes_back() {
     let directory = directory("mirror");
     fs::create_dir_all(&directory).unwrap();

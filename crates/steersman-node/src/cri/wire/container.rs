@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::image::{FilesystemUsage, ImageSpec};
-use super::sandbox::{NamespaceOption, PodSandboxConfig, SecurityProfile};
+use super::sandbox::{
+    NamespaceOption, PodSandboxConfig, SecurityProfile, SupplementalGroupsPolicy,
+};
 use super::{Int64Value, UInt64Value};
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -91,6 +93,8 @@ pub(crate) struct LinuxContainerSecurityContext {
     pub(crate) seccomp: Option<SecurityProfile>,
     #[prost(message, optional, tag = "16")]
     pub(crate) apparmor: Option<SecurityProfile>,
+    #[prost(enumeration = "SupplementalGroupsPolicy", tag = "17")]
+    pub(crate) supplemental_groups_policy: i32,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -288,6 +292,24 @@ pub(crate) struct ContainerStatus {
     pub(crate) annotations: HashMap<String, String>,
     #[prost(string, tag = "15")]
     pub(crate) log_path: String,
+    #[prost(message, optional, tag = "18")]
+    pub(crate) user: Option<ContainerUser>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ContainerUser {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) linux: Option<LinuxContainerUser>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct LinuxContainerUser {
+    #[prost(int64, tag = "1")]
+    pub(crate) uid: i64,
+    #[prost(int64, tag = "2")]
+    pub(crate) gid: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) supplemental_groups: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

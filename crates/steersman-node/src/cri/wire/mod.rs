@@ -41,6 +41,33 @@ pub(crate) struct StatusResponse {
     /// What was asked to be told beside, in JSON.
     #[prost(map = "string, string", tag = "2")]
     pub(crate) info: HashMap<String, String>,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) runtime_handlers: Vec<RuntimeHandler>,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) features: Option<RuntimeFeatures>,
+}
+
+/// One of the runtime's ways to run Pods; the empty name is the one that Pods have that name none.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct RuntimeHandler {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) features: Option<RuntimeHandlerFeatures>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct RuntimeHandlerFeatures {
+    #[prost(bool, tag = "1")]
+    pub(crate) recursive_read_only_mounts: bool,
+    #[prost(bool, tag = "2")]
+    pub(crate) user_namespaces: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct RuntimeFeatures {
+    #[prost(bool, tag = "1")]
+    pub(crate) supplemental_groups_policy: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -68,6 +68,8 @@ pub(crate) struct LinuxSandboxSecurityContext {
     pub(crate) seccomp: Option<SecurityProfile>,
     #[prost(message, optional, tag = "10")]
     pub(crate) apparmor: Option<SecurityProfile>,
+    #[prost(enumeration = "SupplementalGroupsPolicy", tag = "11")]
+    pub(crate) supplemental_groups_policy: i32,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -214,6 +216,8 @@ pub(crate) struct PodSandbox {
     pub(crate) created_at: i64,
     #[prost(map = "string, string", tag = "5")]
     pub(crate) labels: HashMap<String, String>,
+    #[prost(string, tag = "7")]
+    pub(crate) runtime_handler: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
@@ -239,6 +243,13 @@ pub(crate) enum ProfileType {
     RuntimeDefault = 0,
     Unconfined = 1,
     Localhost = 2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum SupplementalGroupsPolicy {
+    Merge = 0,
+    Strict = 1,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]

@@ -190,6 +190,12 @@ impl Allocations {
         self.wake.send_replace(());
     }
 
+    /// Lets these look again.
+    pub(in crate::pods) fn wake(&self, pods: impl IntoIterator<Item = ObjectKey>) {
+        locked(&self.woken).extend(pods);
+        self.wake.send_replace(());
+    }
+
     /// Those who are to look again.
     pub(in crate::pods) fn woken(&self) -> impl Stream<Item = ObjectKey> + Send + 'static {
         let woken = Arc::clone(&self.woken);

@@ -59,7 +59,7 @@ fn with_policy(mut pod: Pod, policies: &[(&str, &str)]) -> Pod {
 
 fn seen(sizes: Sizes, containers: Vec<Container>) -> Observed {
     let sandbox = Sandbox::Ready(Vec::new());
-    let now = Observation { containers, starting: Vec::new(), sandbox };
+    let now = Observation { containers, sandbox, ..Observation::default() };
     Observed { now, sizes, ..Observed::default() }
 }
 

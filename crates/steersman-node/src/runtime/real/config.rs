@@ -9,7 +9,7 @@ use super::labels;
 use super::names::{self, ClusterDns};
 use super::places::log_in;
 use super::resources::{self, Host};
-use super::security::{self, ImageUser};
+use super::security;
 use crate::cri::wire::container::{
     ContainerConfig, ContainerMetadata, KeyValue, LinuxContainerConfig, Mount,
 };
@@ -18,6 +18,7 @@ use crate::cri::wire::sandbox::{
     DNSConfig, LinuxPodSandboxConfig, NamespaceMode, PodSandboxConfig, PodSandboxMetadata,
     PortMapping, Protocol,
 };
+use crate::runtime::user::ImageUser;
 
 /// The machine that Pods run on, as far as they can tell.
 #[derive(Clone, Debug)]

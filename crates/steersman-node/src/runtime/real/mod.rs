@@ -17,7 +17,6 @@ mod containers;
 mod credentials;
 mod endings;
 mod hooks;
-mod image_name;
 mod image_volumes;
 mod images;
 mod labels;
@@ -61,7 +60,9 @@ use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{Change, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Start};
+use super::{
+    Change, ContainerRuntime, Evicted, Ledger, Observation, Outcome, Resized, Start, described,
+};
 use crate::cri::Cri;
 use crate::eviction::Condition;
 use crate::garbage::ImageRecords;
@@ -354,13 +355,6 @@ fn names_of_running(parts: &observe::Parts) -> Vec<String> {
 
 fn uid_of(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or_default()
-}
-
-/// A Pod as messages name it.
-fn described(pod: &Pod) -> String {
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    let of = &pod.metadata;
-    format!("{}_{}({})", text(&of.name), text(&of.namespace), text(&of.uid))
 }
 
 /// Whether a Pod uses the network of its machine.

@@ -10,7 +10,7 @@ use steersman::events::NewEvent;
 use tokio::sync::watch;
 
 use super::{Shared, is_on_host, key_of, locked, uid_of};
-use crate::cri::wire::RuntimeCondition;
+use crate::cri::Said;
 use crate::health::network_trouble;
 
 /// The Pods that wait.
@@ -26,9 +26,6 @@ struct Waiting {
     /// Whether a task wakes them when they need not wait any more.
     watched: bool,
 }
-
-/// What the runtime says of itself.
-type Said = watch::Receiver<Vec<RuntimeCondition>>;
 
 impl NetworkWaits {
     /// Whether a Pod has to wait now. People are told, and the Pod is woken when it need not any more.
@@ -77,7 +74,7 @@ struct News {
 }
 
 /// Wakes all who wait when there is a network.
-async fn wake_all(shared: Weak<Shared>, mut said: Said) {
+async fn wake_all(shared: Weak<Shared>, mut said: watch::Receiver<Said>) {
     let _ = said.wait_for(|said| trouble(said).is_none()).await; // or until nobody asks any more
     let Some(shared) = shared.upgrade() else { return };
     for pod in shared.network_waits.take() {
@@ -86,8 +83,8 @@ async fn wake_all(shared: Weak<Shared>, mut said: Said) {
 }
 
 /// Why there is no network. A runtime that has not said anything yet may have one.
-fn trouble(said: &[RuntimeCondition]) -> Option<String> {
-    if said.is_empty() { None } else { network_trouble(said) }
+fn trouble(said: &Said) -> Option<String> {
+    if said.conditions.is_empty() { None } else { network_trouble(&said.conditions) }
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{LinuxContainerUser as Who, Pod};
 
 use super::labels::{self, CONTAINER_NAME, POD_UID};
 use super::moments::Known;
 use super::starting::Starting;
 use super::{Shared, last_words, locked, probing, uid_of};
 use crate::cri::CriError;
-use crate::cri::wire::container::{Container as Listed, ContainerState, ContainerStatus};
+use crate::cri::wire::container::{
+    Container as Listed, ContainerState, ContainerStatus, LinuxContainerUser,
+};
 use crate::cri::wire::sandbox::{PodSandbox, PodSandboxState};
 use crate::restart_policy::restarts;
 use crate::runtime::{Container, Observation, Sandbox, State};
@@ -124,7 +126,21 @@ pub(super) async fn observe(shared: &Arc<Shared>, pod: &Pod) -> Result<Observati
         }
         containers.push(container);
     }
-    Ok(Observation { containers, starting: shared.pulls.under_way(uid_of(pod)), sandbox })
+    let handler = current.map_or_else(|| class(pod), |it| Some(it.runtime_handler.as_str()));
+    let said = shared.cri.said();
+    Ok(Observation {
+        containers,
+        starting: shared.pulls.under_way(uid_of(pod)),
+        sandbox,
+        reads_only_recursively: handler.is_some_and(|it| said.borrow().reads_only_recursively(it)),
+    })
+}
+
+/// In which way a Pod without a sandbox is run, if that can be told: what a class means is looked up only
+/// for a sandbox.
+fn class(pod: &Pod) -> Option<&str> {
+    let class = pod.spec.as_ref().and_then(|spec| spec.runtime_class_name.as_deref());
+    class.is_none_or(str::is_empty).then_some("")
 }
 
 /// The names of all containers, in the order in which they are in the Pod.
@@ -196,8 +212,14 @@ async fn container(
         state,
         outdated: false,
         failed_probe: None,
+        user: status.user.and_then(|user| user.linux).map(who),
         last: None,
     }))
+}
+
+fn who(user: LinuxContainerUser) -> Who {
+    let LinuxContainerUser { uid, gid, supplemental_groups: groups } = user;
+    Who { uid, gid, supplemental_groups: Some(groups).filter(|groups| !groups.is_empty()) }
 }
 
 /// Whether a container that ended with this code is started again.

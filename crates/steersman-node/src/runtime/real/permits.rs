@@ -18,9 +18,10 @@ use serde::{Deserialize, Serialize};
 use steersman::clock;
 
 use super::credentials::{Credentials, Origin, hash};
+use super::locked;
 use super::places::entries;
-use super::{image_name, locked};
 use crate::cri::wire::image::Image;
+use crate::runtime::image_name;
 
 /// How many Secrets are noted for an image that were not what it was pulled with.
 const OPENERS_MAX: usize = 100;

@@ -10,12 +10,12 @@ use steersman::{Client, clock};
 use super::config::Prepared;
 use super::pulls::IF_NOT_PRESENT;
 use super::reading::{self, Read};
-use super::security::ImageUser;
 use super::{Shared, uid_of};
 use crate::cri::wire::container::{Mount, MountPropagation};
 use crate::cri::wire::image::Image;
 use crate::downward::{Addresses, Defaults};
 use crate::environment::{self, command, environment};
+use crate::runtime::user::ImageUser;
 use crate::runtime::{Start, StartError};
 use crate::volumes::{
     self, Backing, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership,
@@ -93,6 +93,8 @@ pub(super) struct Found<'a> {
     /// The Pod's addresses.
     pub(super) addresses: &'a [String],
     pub(super) volumes: &'a Volumes,
+    /// Whether the runtime can make what is mounted below a mount read-only.
+    pub(super) recursively: bool,
 }
 
 /// Finds out the rest.
@@ -103,7 +105,7 @@ pub(super) fn prepare(
     start: &Start,
     found: Found<'_>,
 ) -> Result<Prepared, StartError> {
-    let Found { image, target, addresses, volumes } = found;
+    let Found { image, target, addresses, volumes, recursively } = found;
     let Volumes { plans, read, allocatable } = volumes;
     let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
     let addresses = if on_host { &shared.addresses } else { addresses };
@@ -119,8 +121,12 @@ pub(super) fn prepare(
     })
     .map_err(|error| StartError::Config(error.to_string()))?;
     let filled = command(container, &variables);
-    let mounting =
-        Mounting { container, volumes: plans, environment: &variables, recursive_read_only: false };
+    let mounting = Mounting {
+        container,
+        volumes: plans,
+        environment: &variables,
+        recursive_read_only: recursively,
+    };
     let all = mounts(&mounting).map_err(|error| StartError::Config(error.to_string()))?;
     let mut mounts = own_mounts(shared, pod, container, start);
     for mount in &all {

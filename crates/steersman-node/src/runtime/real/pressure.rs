@@ -179,33 +179,13 @@ async fn evict(shared: &Shared, evictions: Vec<Eviction<'_>>) -> Vec<String> {
     evicted
 }
 
-/// Tells what the Node has too little of, and people when that changes.
+/// Tells what the Node has too little of.
 fn tell(shared: &Shared, conditions: &[Condition]) {
-    let before = shared.evictions.conditions.borrow().clone();
-    if before == conditions {
-        return;
-    }
-    for condition in [Condition::Memory, Condition::Disk, Condition::Pid] {
-        let (was, is) = (before.contains(&condition), conditions.contains(&condition));
-        if was != is {
-            let name = &shared.ground.node;
-            let reason = event(condition, is);
-            let note = format!("Node {name} status is now: {reason}");
-            shared.recorder.event(&shared.node(), NewEvent::normal(reason).note(note));
-        }
-    }
-    shared.evictions.conditions.send_replace(conditions.to_vec());
-}
-
-fn event(condition: Condition, holds: bool) -> &'static str {
-    match (condition, holds) {
-        (Condition::Memory, true) => "NodeHasInsufficientMemory",
-        (Condition::Memory, false) => "NodeHasSufficientMemory",
-        (Condition::Disk, true) => "NodeHasDiskPressure",
-        (Condition::Disk, false) => "NodeHasNoDiskPressure",
-        (Condition::Pid, true) => "NodeHasInsufficientPID",
-        (Condition::Pid, false) => "NodeHasSufficientPID",
-    }
+    shared.evictions.conditions.send_if_modified(|known| {
+        let changed = known != conditions;
+        *known = conditions.to_vec();
+        changed
+    });
 }
 
 /// Why a Pod is not taken now, if so. Those that run already are not asked again.

@@ -13,10 +13,11 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::credentials::{Credentials, Keyring};
-use super::{Shared, image_name, key_of, locked, uid_of};
+use super::{Shared, key_of, locked, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::image::Image;
 use crate::cri::wire::sandbox::PodSandboxConfig;
+use crate::runtime::image_name;
 use crate::runtime::{Pulled, StartError};
 
 /// The pulls of all Pods.

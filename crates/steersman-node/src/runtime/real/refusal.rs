@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::{AppArmorProfile, Container, LifecycleHandler, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{AppArmorProfile, Container, Pod, PodSpec};
 
 use crate::rejection::Rejection;
 
@@ -54,11 +54,6 @@ fn of_pod(spec: &PodSpec) -> Option<String> {
 
 fn of_container(container: &Container) -> Option<String> {
     let name = &container.name;
-    let hooks = container.lifecycle.as_ref();
-    let hooks = hooks.map(|hooks| [&hooks.post_start, &hooks.pre_stop]);
-    if hooks.into_iter().flatten().flatten().any(is_https) {
-        return Some(format!("hooks over HTTPS (container {name})"));
-    }
     let signal = container.lifecycle.as_ref().and_then(|hooks| hooks.stop_signal.as_ref());
     if signal.is_some() {
         return Some(format!("stop signals of a container's own (container {name})"));
@@ -71,11 +66,6 @@ fn of_container(container: &Container) -> Option<String> {
     let known = ["cpu", "memory", "ephemeral-storage"];
     let other = limits.find(|resource| !known.contains(resource))?;
     Some(format!("the resource {other} (container {name})"))
-}
-
-fn is_https(hook: &LifecycleHandler) -> bool {
-    let get = hook.http_get.as_ref();
-    get.is_some_and(|get| get.scheme.as_deref() == Some("HTTPS"))
 }
 
 #[cfg(test)]

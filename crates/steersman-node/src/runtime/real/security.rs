@@ -13,7 +13,9 @@ use crate::cri::wire::Int64Value;
 use crate::cri::wire::container::{Capability, LinuxContainerSecurityContext};
 use crate::cri::wire::sandbox::{
     LinuxSandboxSecurityContext, NamespaceMode, NamespaceOption, ProfileType, SecurityProfile,
+    SupplementalGroupsPolicy,
 };
+use crate::runtime::user::{Asked, ImageUser, groups_of};
 
 /// What a container must not see of `/proc` and `/sys`, unless it asks to.
 const MASKED: [&str; 12] = [
@@ -37,16 +39,6 @@ static THROTTLES: LazyLock<Vec<String>> = LazyLock::new(|| throttles(Path::new(C
 /// What it must not change there.
 const READ_ONLY: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
-
-/// The highest number that a user can have.
-const USER_MAX: i64 = 0x7fff_ffff;
-
-/// As whom an image runs by itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ImageUser {
-    pub(super) uid: Option<i64>,
-    pub(super) name: String,
-}
 
 /// Which namespaces a Pod shares with its machine, and its containers with each other.
 pub(super) fn namespaces(pod: &Pod) -> NamespaceOption {
@@ -83,21 +75,12 @@ pub(super) fn of_sandbox(pod: &Pod) -> LinuxSandboxSecurityContext {
         run_as_user: number(context.and_then(|context| context.run_as_user)),
         run_as_group: number(context.and_then(|context| context.run_as_group)),
         readonly_rootfs: false,
-        supplemental_groups: groups(context),
+        supplemental_groups: groups_of(context),
+        supplemental_groups_policy: policy(context),
         privileged,
         seccomp: Some(profile(ProfileType::RuntimeDefault, None)),
         apparmor: None,
     }
-}
-
-/// The groups that all containers of a Pod are in.
-fn groups(context: Option<&PodSecurityContext>) -> Vec<i64> {
-    let Some(context) = context else { return Vec::new() };
-    context
-        .fs_group
-        .into_iter()
-        .chain(context.supplemental_groups.iter().flatten().copied())
-        .collect()
 }
 
 /// What holds for one container, or why it must not run. Profiles of the machine's own are files in
@@ -110,9 +93,10 @@ pub(super) fn of_container(
 ) -> Result<LinuxContainerSecurityContext, String> {
     let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let own = container.security_context.as_ref();
-    let user = own.and_then(|own| own.run_as_user).or(whole.and_then(|all| all.run_as_user));
-    let group = own.and_then(|own| own.run_as_group).or(whole.and_then(|all| all.run_as_group));
-    not_root(pod, container, user, image)?;
+    let asked = Asked::of(pod, container);
+    let (user, group) = (asked.user(), asked.group());
+    let refused = |why| format!("{why} (pod: {:?}, container: {})", described(pod), container.name);
+    asked.not_root(image).map_err(refused)?;
     let privileged = own.and_then(|own| own.privileged) == Some(true);
     let unmasked = own.and_then(|own| own.proc_mount.as_deref()) == Some("Unmasked");
     let paths = |all: &[&str], more: &[String]| match unmasked {
@@ -130,7 +114,8 @@ pub(super) fn of_container(
         run_as_group: group.map(|value| Int64Value { value }),
         run_as_username: if user.is_none() { image.name.clone() } else { String::new() },
         readonly_rootfs: own.and_then(|own| own.read_only_root_filesystem) == Some(true),
-        supplemental_groups: groups(whole),
+        supplemental_groups: groups_of(whole),
+        supplemental_groups_policy: policy(whole),
         no_new_privs: own.and_then(|own| own.allow_privilege_escalation) == Some(false),
         masked_paths: paths(&MASKED, &THROTTLES),
         readonly_paths: paths(&READ_ONLY, &[]),
@@ -154,36 +139,12 @@ fn throttles(cpus: &Path) -> Vec<String> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Refuses what says that it is not root, and is.
-fn not_root(
-    pod: &Pod,
-    container: &Container,
-    user: Option<i64>,
-    image: &ImageUser,
-) -> Result<(), String> {
-    let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
-    let own = container.security_context.as_ref().and_then(|own| own.run_as_non_root);
-    if own.or(whole.and_then(|all| all.run_as_non_root)) != Some(true) {
-        return Ok(());
+/// Whether a container is in no groups but those that its Pod names.
+fn policy(whole: Option<&PodSecurityContext>) -> i32 {
+    match whole.and_then(|whole| whole.supplemental_groups_policy.as_deref()) {
+        Some("Strict") => SupplementalGroupsPolicy::Strict.into(),
+        _ => SupplementalGroupsPolicy::Merge.into(),
     }
-    let why = match (user, image.uid) {
-        (Some(0), _) => "container's runAsUser breaks non-root policy".to_owned(),
-        (Some(_), _) => return Ok(()),
-        (None, None) if !image.name.is_empty() => format!(
-            "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is \
-             non-root",
-            image.name
-        ),
-        (None, Some(0) | None) => {
-            "container has runAsNonRoot and image will run as root".to_owned()
-        }
-        (None, Some(uid)) if !(0..=USER_MAX).contains(&uid) => format!(
-            "container has runAsNonRoot and image has an invalid user id ({uid}). (Must be \
-             1-({USER_MAX})): must be between 0 and {USER_MAX}, inclusive"
-        ),
-        (None, Some(_)) => return Ok(()),
-    };
-    Err(format!("{why} (pod: {:?}, container: {})", described(pod), container.name))
 }
 
 fn seccomp(
@@ -258,6 +219,21 @@ mod tests {
         assert_eq!(got.run_as_user, Some(Int64Value { value: 1000 }));
         let got = of(&json!({}), &json!({}), &root).unwrap();
         assert_eq!(got.run_as_user, Some(Int64Value { value: 0 }));
+    }
+
+    #[test]
+    fn a_runtime_is_told_to_add_no_groups_of_its_own() {
+        let root = ImageUser::default();
+        let policy = |policy: Option<&str>| {
+            let pod = json!({"supplementalGroupsPolicy": policy});
+            let whole = json!({"spec": {"securityContext": pod, "containers": []}});
+            let of_sandbox = of_sandbox(&serde_json::from_value(whole).unwrap());
+            let of_container = of(&pod, &json!({}), &root).unwrap();
+            let told = of_container.supplemental_groups_policy;
+            assert_eq!(told, of_sandbox.supplemental_groups_policy);
+            told
+        };
+        assert_eq!([None, Some("Merge"), Some("Strict")].map(policy), [0, 0, 1]);
     }
 
     #[test]

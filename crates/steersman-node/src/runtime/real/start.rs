@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
-use steersman::events::NewEvent;
+use steersman::events::{NewEvent, Reference};
 use steersman::{Client, Error, Result, clock};
 
 use super::config::{self, NewSandbox, spec_of};
@@ -112,7 +112,8 @@ async fn begin(
         Err(why) => return Ok(Outcome::Failed { why, pulled }),
     };
     let addresses = &sandbox.addresses;
-    let found = prepare::Found { image, target, addresses, volumes: &volumes };
+    let recursively = shared.cri.said().borrow().reads_only_recursively(&sandbox.handler);
+    let found = prepare::Found { image, target, addresses, volumes: &volumes, recursively };
     let making = Making { pod, start, container: &container, sandbox: &sandbox, parts: &parts };
     let made = launch(shared, making, found).await;
     drop(turn);
@@ -179,7 +180,8 @@ async fn follow(
     let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
     let Some(hook) = hook else { return Ok(()) };
     let address = sandbox.addresses.first().map(String::as_str);
-    let at = Hooked { container, id, address };
+    let about = Reference::of(pod);
+    let at = Hooked { container, id, address, pod: &about };
     let done = tokio::select! {
         done = hooks::run(shared, hook, &at) => done,
         () = shared.endings.told(uid_of(pod)) => Err("context canceled".to_owned()),
@@ -236,6 +238,8 @@ struct Ready {
     id: String,
     config: PodSandboxConfig,
     addresses: Vec<String>,
+    /// In which of the runtime's ways it runs.
+    handler: String,
 }
 
 /// The Pod's sandbox, made if there is none.
@@ -259,7 +263,8 @@ async fn sandbox(
         let config = config::sandbox(pod, &shared.ground, new(attempt_of(current)));
         let config = config.map_err(StartError::Sandbox)?;
         let addresses = addresses(shared, &current.id).await?;
-        return Ok(Ready { id: current.id.clone(), config, addresses });
+        let (id, handler) = (current.id.clone(), current.runtime_handler.clone());
+        return Ok(Ready { id, config, addresses, handler });
     }
     // What is left of the one before would keep its ports and its addresses.
     for old in &parts.sandboxes {
@@ -275,13 +280,13 @@ async fn sandbox(
     let handler = handler(pod, client).await?;
     tell(shared, pod, &problems);
     locked(&shared.wound_down).remove(uid_of(pod));
-    let id = match shared.cri.run_sandbox(config.clone(), handler).await {
+    let id = match shared.cri.run_sandbox(config.clone(), handler.clone()).await {
         Ok(id) => id,
         Err(error @ CriError::Absent { .. }) => return Err(error.into()),
         Err(error) => return Err(StartError::Sandbox(error.to_string()).into()),
     };
     let addresses = addresses(shared, &id).await?;
-    Ok(Ready { id, config, addresses })
+    Ok(Ready { id, config, addresses, handler })
 }
 
 /// Tells whom a Pod does not ask for names although it is said to.

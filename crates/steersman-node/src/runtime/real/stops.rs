@@ -118,6 +118,7 @@ fn begin(shared: &Arc<Shared>, pod: &Pod, one: ToStop<'_>) -> Option<Stopping> {
         shared: Arc::clone(shared),
         pod: key_of(pod),
         part: part(pod, name),
+        about: Reference::of(pod),
         id,
         deadline,
         hook: first.then(|| pre_stop(pod, name)).flatten(),
@@ -147,6 +148,8 @@ struct Stopping {
     shared: Arc<Shared>,
     pod: ObjectKey,
     part: Reference,
+    /// The Pod.
+    about: Reference,
     id: String,
     deadline: Instant,
     hook: Option<Hook>,
@@ -174,6 +177,7 @@ impl Stopping {
         BeforeStop {
             shared: Arc::clone(&self.shared),
             part: self.part.clone(),
+            about: self.about.clone(),
             id: self.id.clone(),
             address: self.address.clone(),
             container,
@@ -200,6 +204,8 @@ impl Stopping {
 struct BeforeStop {
     shared: Arc<Shared>,
     part: Reference,
+    /// The Pod.
+    about: Reference,
     id: String,
     address: Option<String>,
     container: Container,
@@ -209,7 +215,7 @@ struct BeforeStop {
 impl BeforeStop {
     async fn run(self) {
         let (container, address) = (&self.container, self.address.as_deref());
-        let at = Hooked { container, id: &self.id, address };
+        let at = Hooked { container, id: &self.id, address, pod: &self.about };
         if let Err(why) = hooks::run(&self.shared, &self.hook, &at).await {
             tracing::warn!(container = container.name, why, "the hook before a stop failed");
             let event = NewEvent::warning("FailedPreStopHook").action("Stopping");

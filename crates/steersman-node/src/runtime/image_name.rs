@@ -1,7 +1,7 @@
 //! Names of images: `registry/path:tag` or `…@digest`.
 
 /// The name with the tag that is meant if there is none.
-pub(super) fn with_tag(name: &str) -> Result<String, &'static str> {
+pub(crate) fn with_tag(name: &str) -> Result<String, &'static str> {
     let (rest, digest) = match name.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (name, None),
@@ -39,7 +39,7 @@ pub(super) fn with_tag(name: &str) -> Result<String, &'static str> {
 }
 
 /// The repository that a name leads to: in full, without tag and digest.
-pub(super) fn repository(name: &str) -> String {
+pub(crate) fn repository(name: &str) -> String {
     let path = without_tag(name);
     let (registry, path) = match path.split_once('/') {
         Some(("index.docker.io", path)) => ("docker.io", path),
@@ -52,12 +52,12 @@ pub(super) fn repository(name: &str) -> String {
 }
 
 /// The name in full, with the tag or the digest.
-pub(super) fn full(name: &str) -> String {
+pub(crate) fn full(name: &str) -> String {
     format!("{}{}", repository(name), &name[without_tag(name).len()..])
 }
 
 /// The name without tag and digest.
-pub(super) fn without_tag(name: &str) -> &str {
+pub(crate) fn without_tag(name: &str) -> &str {
     let rest = name.split_once('@').map_or(name, |(rest, _)| rest);
     let last = rest.rfind('/').map_or(0, |at| at + 1);
     rest[last..].find(':').map_or(rest, |at| &rest[..last + at])
