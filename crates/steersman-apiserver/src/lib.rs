@@ -16,6 +16,7 @@ mod lookup;
 mod metrics;
 mod random;
 pub mod status;
+mod upgrade;
 pub mod user;
 mod warnings;
 
@@ -60,6 +61,7 @@ mod reply;
 pub mod request;
 mod serve;
 mod server;
+mod websocket;
 
 // Reads.
 mod component;
