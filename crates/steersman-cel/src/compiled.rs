@@ -5,6 +5,7 @@ use crate::env::Env;
 use crate::estimate::{Estimate, estimate};
 use crate::parser::parse;
 use crate::program::Program;
+use crate::selection;
 use crate::shape::Type;
 use crate::source::Issues;
 
@@ -59,6 +60,12 @@ impl<'e> Compiled<'e> {
             .references
             .values()
             .any(|reference| matches!(reference, Reference::Variable(name) if &**name == variable))
+    }
+
+    /// Whether it looks at a field of a variable.
+    #[must_use]
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        selection::selects(&self.checked.ast.root, variable, field)
     }
 
     /// The expression as text again, macros written as macros.

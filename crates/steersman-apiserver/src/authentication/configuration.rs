@@ -1,9 +1,10 @@
 //! `AuthenticationConfiguration` of `apiserver.config.k8s.io`: read, checked with Kubernetes'
 //! words, and made into what the server goes by.
 //!
-//! Everything that is an expression in CEL is refused, as this server does not know CEL. One field
-//! is our own: `issuer.jwksFile` names a file that has the issuer's keys, for one whose discovery
-//! document cannot be reached.
+//! What it says of claims is in [`claims`]. One field is our own: `issuer.jwksFile` names a file that
+//! has the issuer's keys, for one whose discovery document cannot be reached.
+
+mod claims;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,15 +14,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use steersman_rules::field::FieldError;
 
+use self::claims::{ClaimRule, Email, Made, Mappings, UserRule};
 use super::Anonymous;
-use super::issuer::{Claim, IssuerSettings, KeySet};
+use super::issuer::{IssuerSettings, KeySet};
 use crate::pki::ClientAuthorities;
 use crate::token::ISSUER;
 
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
 const KIND: &str = "AuthenticationConfiguration";
 const ISSUERS_MAX: usize = 64;
-const NO_CEL: &str = "this server does not evaluate CEL expressions yet";
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +76,7 @@ struct Authenticator {
     claim_validation_rules: Vec<ClaimRule>,
     claim_mappings: Mappings,
     #[serde(default)]
-    user_validation_rules: Vec<Value>,
+    user_validation_rules: Vec<UserRule>,
 }
 
 #[derive(Deserialize)]
@@ -95,37 +96,6 @@ struct IssuerDocument {
     egress_selector_type: String,
     #[serde(default)]
     jwks_file: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[derive(Default)]
-struct ClaimRule {
-    claim: String,
-    required_value: String,
-    expression: String,
-    message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Mappings {
-    #[serde(default)]
-    username: Mapping,
-    #[serde(default)]
-    groups: Mapping,
-    #[serde(default)]
-    uid: Mapping,
-    #[serde(default)]
-    extra: Vec<Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Mapping {
-    claim: String,
-    prefix: Option<String>,
-    expression: String,
 }
 
 /// Reads a configuration: who issues tokens, and what it says of requests without credentials.
@@ -169,26 +139,25 @@ fn settings(
     authenticator: Authenticator,
     folder: &Path,
 ) -> Result<IssuerSettings, ConfigurationError> {
-    let Authenticator { issuer, claim_mappings: mappings, claim_validation_rules, .. } =
+    let Authenticator { issuer, claim_mappings, claim_validation_rules, user_validation_rules } =
         authenticator;
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    let claim = |mapping: Mapping| Claim {
-        claim: mapping.claim,
-        prefix: mapping.prefix.unwrap_or_default(),
-    };
     let keys = some(issuer.jwks_file).map(|file| read_keys(&folder.join(file))).transpose()?;
+    let unready = ConfigurationError::Invalid;
+    let Made { username, groups, uid, extra } = claim_mappings.made().map_err(unready)?;
+    let (required, rules) = claims::rules(claim_validation_rules).map_err(unready)?;
     Ok(IssuerSettings {
         url: issuer.url,
         discovery_url: some(issuer.discovery_url),
         authorities: issuer.certificate_authority.into_bytes(),
         audiences: issuer.audiences,
-        username: claim(mappings.username),
-        groups: Some(claim(mappings.groups)).filter(|groups| !groups.claim.is_empty()),
-        uid: some(mappings.uid.claim),
-        required: claim_validation_rules
-            .into_iter()
-            .map(|rule| (rule.claim, rule.required_value))
-            .collect(),
+        username,
+        groups,
+        uid,
+        extra,
+        required,
+        rules,
+        user_rules: claims::user_rules(user_validation_rules).map_err(unready)?,
         keys,
     })
 }
@@ -214,8 +183,11 @@ fn check(document: &Document) -> Vec<FieldError> {
     for (n, authenticator) in document.jwt.iter().enumerate() {
         let path = format!("jwt[{n}]");
         check_issuer(&authenticator.issuer, &format!("{path}.issuer"), &mut errors);
-        check_rules(authenticator, &path, &mut errors);
-        check_mappings(&authenticator.claim_mappings, &path, &mut errors);
+        let mut email = Email::default();
+        let rules = &authenticator.claim_validation_rules;
+        claims::check_rules(rules, &path, &mut email, &mut errors);
+        authenticator.claim_mappings.check(&path, &mut email, &mut errors);
+        claims::check_user_rules(&authenticator.user_validation_rules, &path, &mut errors);
         let issuer = &authenticator.issuer;
         for (field, url) in [("url", &issuer.url), ("discoveryURL", &issuer.discovery_url)] {
             if !url.is_empty() && !seen.insert((field, url)) {
@@ -320,66 +292,6 @@ fn check_audiences(issuer: &IssuerDocument, path: &str, errors: &mut Vec<FieldEr
         _ => return,
     };
     errors.push(FieldError::invalid(format!("{path}.audienceMatchPolicy"), &policy.into(), why));
-}
-
-fn check_rules(authenticator: &Authenticator, path: &str, errors: &mut Vec<FieldError>) {
-    let mut seen = BTreeSet::new();
-    for (n, rule) in authenticator.claim_validation_rules.iter().enumerate() {
-        let field = format!("{path}.claimValidationRules[{n}]");
-        match (rule.claim.as_str(), rule.expression.as_str()) {
-            ("", "") => errors.push(FieldError::required(field, "claim or expression is required")),
-            ("", _) => errors.push(FieldError::forbidden(format!("{field}.expression"), NO_CEL)),
-            (claim, "") => {
-                if !rule.message.is_empty() {
-                    let why = "may not be specified when claim is set";
-                    let given = rule.message.as_str().into();
-                    errors.push(FieldError::invalid(format!("{field}.message"), &given, why));
-                }
-                if !seen.insert(claim) {
-                    errors.push(FieldError::duplicate(format!("{field}.claim"), &claim.into()));
-                }
-            }
-            (claim, _) => {
-                let why = "claim and expression can't both be set";
-                errors.push(FieldError::invalid(field, &claim.into(), why));
-            }
-        }
-    }
-    if !authenticator.user_validation_rules.is_empty() {
-        errors.push(FieldError::forbidden(format!("{path}.userValidationRules"), NO_CEL));
-    }
-}
-
-fn check_mappings(mappings: &Mappings, path: &str, errors: &mut Vec<FieldError>) {
-    let path = format!("{path}.claimMappings");
-    let named = [("username", &mappings.username), ("groups", &mappings.groups)];
-    for (name, mapping) in named.into_iter().chain([("uid", &mappings.uid)]) {
-        let field = format!("{path}.{name}");
-        match (mapping.claim.as_str(), mapping.expression.as_str()) {
-            ("", "") if name == "username" => {
-                errors.push(FieldError::required(field, "claim or expression is required"));
-            }
-            ("", "") => {}
-            ("", _) => errors.push(FieldError::forbidden(format!("{field}.expression"), NO_CEL)),
-            (_, "") if name != "uid" && mapping.prefix.is_none() => {
-                let why = "prefix is required when claim is set. It can be set to an empty string \
-                           to disable prefixing";
-                errors.push(FieldError::required(format!("{field}.prefix"), why));
-            }
-            (_, "") => {}
-            _ => {
-                let why = "claim and expression can't both be set";
-                errors.push(FieldError::invalid(field, &"".into(), why));
-            }
-        }
-    }
-    if mappings.uid.prefix.is_some() {
-        errors.push(FieldError::forbidden(format!("{path}.uid.prefix"), "a uid has no prefix"));
-    }
-    // An extra is always made by an expression.
-    if !mappings.extra.is_empty() {
-        errors.push(FieldError::forbidden(format!("{path}.extra"), NO_CEL));
-    }
 }
 
 #[cfg(test)]

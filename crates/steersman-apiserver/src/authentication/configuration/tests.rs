@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::parse;
+use crate::authentication::issuer::Mapping;
 
 fn authenticator() -> Value {
     json!({
@@ -53,7 +54,7 @@ anonymous:
     let (issuers, anonymous) = parse(text, Path::new("")).unwrap();
     let [issuer] = issuers.as_slice() else { panic!("{issuers:?}") };
     assert_eq!((issuer.url.as_str(), issuer.audiences.len()), ("https://issuer.test/realm", 2));
-    assert_eq!(issuer.username.prefix, "oidc:");
+    assert!(matches!(&issuer.username, Mapping::Claim(name) if name.prefix == "oidc:"));
     assert_eq!(issuer.required, [("hd".to_owned(), "example.com".to_owned())]);
     let anonymous = anonymous.unwrap();
     assert!(anonymous.covers("/livez") && !anonymous.covers("/livez/ping"));
@@ -61,8 +62,6 @@ anonymous:
         parse(&configuration(&json!([])).to_string(), Path::new("")).unwrap();
     assert!(issuers.is_empty() && anonymous.is_none());
 }
-
-const CEL: &str = "Forbidden: this server does not evaluate CEL expressions yet";
 
 /// What is said about a field of the first issuer.
 fn at(field: &str, text: &str) -> String {
@@ -151,27 +150,83 @@ fn what_may_not_be_said_of_claims_is_told_in_kubernetes_words() {
             ),
         ),
         (
-            "/claimMappings/username",
-            json!({"expression": "claims.sub"}),
-            at("claimMappings.username.expression", CEL),
-        ),
-        (
-            "/claimMappings/extra",
-            json!([{"key": "a.test/b", "valueExpression": "claims.c"}]),
-            at("claimMappings.extra", CEL),
-        ),
-        (
-            "/claimValidationRules",
-            json!([{"expression": "true"}]),
-            at("claimValidationRules[0].expression", CEL),
-        ),
-        (
             "/claimValidationRules",
             json!([{"claim": "a"}, {"claim": "a"}]),
             at("claimValidationRules[1].claim", "Duplicate value: \"a\""),
         ),
-        ("/userValidationRules", json!([{"expression": "true"}]), at("userValidationRules", CEL)),
     ]);
+}
+
+#[test]
+fn what_may_not_be_said_in_expressions_is_told_in_kubernetes_words() {
+    let undeclared = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'claim'";
+    assert_refused([
+        (
+            "/claimMappings/username",
+            json!({"expression": "claim.sub", "prefix": "x"}),
+            at(
+                "claimMappings.username.prefix",
+                "Invalid value: \"x\": may not be specified when expression is set",
+            ),
+        ),
+        (
+            "/claimMappings/username",
+            json!({"expression": "claim.sub"}),
+            at(
+                "claimMappings.username.expression",
+                &format!("Invalid value: \"claim.sub\": {undeclared}"),
+            ),
+        ),
+        (
+            "/claimMappings/username",
+            json!({"expression": "claims.email"}),
+            "claims.email_verified must be used in claimMappings.username.expression".to_owned(),
+        ),
+        (
+            "/claimMappings/extra",
+            json!([{"key": "x.k8s.io/B", "valueExpression": ""}]),
+            at("claimMappings.extra[0].key", "Invalid value: \"x.k8s.io/B\": must be lowercase"),
+        ),
+        (
+            "/claimMappings/extra",
+            json!([{"key": "x.k8s.io/b", "valueExpression": "claims.c"}]),
+            "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use".to_owned(),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "claims.ok"}]),
+            at(
+                "claimValidationRules[0].expression",
+                "Invalid value: \"claims.ok\": must evaluate to bool",
+            ),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "true", "requiredValue": "x"}, {"expression": "true"}]),
+            at("claimValidationRules[1].expression", "Duplicate value: \"true\""),
+        ),
+        (
+            "/userValidationRules",
+            json!([{"message": "x"}]),
+            at("userValidationRules[0].expression", "Required value"),
+        ),
+        (
+            "/userValidationRules",
+            json!([{"expression": "user.name == 'x'"}]),
+            "undefined field 'name'".to_owned(),
+        ),
+    ]);
+}
+
+#[test]
+fn an_address_may_be_a_name_once_somebody_looks_whether_it_is_verified() {
+    let mut one = authenticator();
+    one["claimMappings"]["username"] = json!({"expression": "claims.email"});
+    one["claimValidationRules"] =
+        json!([{"expression": "claims.?email_verified.orValue(true) == true"}]);
+    let (issuers, _) = parse(&configuration(&json!([one])).to_string(), Path::new("")).unwrap();
+    assert!(matches!(issuers[0].username, Mapping::Expression(_)));
+    assert_eq!(issuers[0].rules.len(), 1);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::IssuerSettings;
+use super::expressions::{Expression, check_claims, check_user};
 use crate::user::{CREDENTIAL_ID, User};
 
 /// How far ahead of ours an issuer's clock may be.
@@ -15,6 +16,13 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 pub(in crate::authentication) struct Claim {
     pub(in crate::authentication) claim: String,
     pub(in crate::authentication) prefix: String,
+}
+
+/// What something of a user is made of.
+#[derive(Clone, Debug)]
+pub(in crate::authentication) enum Mapping {
+    Claim(Claim),
+    Expression(Expression),
 }
 
 type Claims = Map<String, Value>;
@@ -123,19 +131,47 @@ fn shown(moment: Timestamp) -> String {
 
 /// The user that a token's claims make.
 pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, String> {
-    let mut user = User { name: username(claims, &settings.username)?, ..User::default() };
-    if let Some(groups) = &settings.groups {
-        user.groups = group_names(claims, groups)?;
+    // For expressions, of which most issuers have none.
+    let all = if settings.evaluates() { Value::Object(claims.clone()) } else { Value::Null };
+    let name = match &settings.username {
+        Mapping::Claim(claim) => username(claims, claim)?,
+        Mapping::Expression(expression) => expression.text(&all, "username")?,
+    };
+    if name.is_empty() {
+        return Err("oidc: empty username via CEL expression is not allowed".to_owned());
     }
-    if let Some(claim) = &settings.uid {
-        let uid = text(claims, claim);
-        user.uid = uid.map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?;
-    }
+    let mut user = User { name, ..User::default() };
+    user.groups = match &settings.groups {
+        None => Vec::new(),
+        Some(Mapping::Claim(claim)) => group_names(claims, claim)?,
+        Some(Mapping::Expression(expression)) => expression.groups(&all)?,
+    };
+    user.uid = match &settings.uid {
+        None => String::new(),
+        Some(Mapping::Claim(Claim { claim, .. })) => {
+            text(claims, claim).map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?
+        }
+        Some(Mapping::Expression(expression)) => expression.text(&all, "uid")?,
+    };
     if let Some(Value::String(id)) = claims.get("jti")
         && !id.is_empty()
     {
         user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
     }
+    for (key, expression) in &settings.extra {
+        let values = expression.extra(&all)?;
+        if !values.is_empty() {
+            user.extra.insert(key.clone(), values);
+        }
+    }
+    check_required(claims, settings)?;
+    check_claims(&settings.rules, &all)?;
+    check_user(&settings.user_rules, &user)?;
+    Ok(user.authenticated())
+}
+
+/// Refuses a token that lacks a claim, or has another value for it.
+fn check_required(claims: &Claims, settings: &IssuerSettings) -> Result<(), String> {
     for (claim, wanted) in &settings.required {
         if !claims.contains_key(claim) {
             return Err(format!("oidc: required claim {claim} not present in ID token"));
@@ -148,7 +184,16 @@ pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, S
             ));
         }
     }
-    Ok(user.authenticated())
+    Ok(())
+}
+
+impl IssuerSettings {
+    /// Whether there is an expression over claims.
+    fn evaluates(&self) -> bool {
+        let all = [Some(&self.username), self.groups.as_ref(), self.uid.as_ref()];
+        let is_one = |mapping: &Mapping| matches!(mapping, Mapping::Expression(_));
+        all.into_iter().flatten().any(is_one) || !(self.extra.is_empty() && self.rules.is_empty())
+    }
 }
 
 fn username(claims: &Claims, Claim { claim, prefix }: &Claim) -> Result<String, String> {
@@ -192,14 +237,13 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{Claim, check_audience, check_time, parse, user};
+    use super::{Claim, Mapping, check_audience, check_time, parse, user};
     use crate::authentication::issuer::IssuerSettings;
     use crate::user::User;
 
     fn settings() -> IssuerSettings {
-        let claim = |claim: &str, prefix: &str| Claim {
-            claim: claim.to_owned(),
-            prefix: prefix.to_owned(),
+        let claim = |claim: &str, prefix: &str| {
+            Mapping::Claim(Claim { claim: claim.to_owned(), prefix: prefix.to_owned() })
         };
         IssuerSettings {
             url: "https://issuer.test".to_owned(),
@@ -208,7 +252,10 @@ mod tests {
             audiences: vec!["kube".to_owned()],
             username: claim("email", "oidc:"),
             groups: Some(claim("groups", "oidc:")),
-            uid: Some("sub".to_owned()),
+            uid: Some(claim("sub", "")),
+            extra: Vec::new(),
+            rules: Vec::new(),
+            user_rules: Vec::new(),
             required: vec![("hd".to_owned(), "example.com".to_owned())],
             keys: None,
         }
