@@ -96,6 +96,7 @@ pub mod extension;
 mod bootstrap;
 mod flow_control;
 mod follow;
+mod heartbeat;
 mod policy;
 mod presence;
 mod retention;
