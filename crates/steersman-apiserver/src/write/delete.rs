@@ -234,13 +234,19 @@ fn finalizers(resource: &Resource, old: &Value, options: &DeleteOptions) -> Vec<
 
 fn check_preconditions(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Result<()> {
     let named = writer.resource.named_kind(metadata::text(old, "name"));
+    // Kubernetes looks at these two before it begins to delete them, in words of its own.
+    let fails_itself = writer.resource.is("", "namespaces")
+        || writer.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
+    let failed = |what: &str, wanted: &str, is: &str| {
+        let why = format!(
+            "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
+        );
+        Status::conflict(writer.resource.named(named.name), &why)
+    };
     let is = metadata::text(old, "uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != is) {
-        if writer.resource.is("", "namespaces") {
-            let why = format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
-            );
-            return Err(Status::conflict(writer.resource.named(named.name), &why));
+        if fails_itself {
+            return Err(failed("UID", wanted, is));
         }
         let why = format!(
             "the UID in the precondition ({wanted}) does not match the UID in record ({is}). \
@@ -250,6 +256,9 @@ fn check_preconditions(writer: &Writer<'_>, old: &Value, options: &DeleteOptions
     }
     let is = metadata::text(old, "resourceVersion");
     if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != is) {
+        if fails_itself {
+            return Err(failed("ResourceVersion", wanted, is));
+        }
         let why = format!(
             "the ResourceVersion in the precondition ({wanted}) does not match the \
              ResourceVersion in record ({is}). The object might have been modified"
