@@ -117,6 +117,8 @@ async fn access_status(call: &Call, spec: &Value) -> Result<Value> {
     let about = if asked.is_object() { asked } else { &spec["nonResourceAttributes"] };
     let verb = text(about, "verb");
     let (fields, ignored) = selector::of_review(&asked["fieldSelector"]);
+    let ignored: Vec<&str> =
+        ignored.into_iter().chain(selector::labels_of_review(&asked["labelSelector"])).collect();
     let asked = Attributes { fields: &fields, ..Attributes::new(user, &verb, attributes) };
     let authorizer = &call.server.authorizer;
     authorizer.look(&*call.server.store, &asked).await?;
@@ -125,8 +127,8 @@ async fn access_status(call: &Call, spec: &Value) -> Result<Value> {
     if !reason.is_empty() {
         status["reason"] = reason.into();
     }
-    if let Some(ignored) = ignored {
-        status["evaluationError"] = ignored.into();
+    if !ignored.is_empty() {
+        status["evaluationError"] = ignored.join("; ").into();
     }
     Ok(status)
 }

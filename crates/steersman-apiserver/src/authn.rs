@@ -11,6 +11,7 @@ mod bound_token;
 mod certificate;
 mod objects;
 mod secret_token;
+mod web_socket;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
 use crate::user::User;
 
 pub(crate) use certificate::ClientCertificate;
+pub(crate) use web_socket::forget as forget_web_socket_token;
 
 /// How long it may take to find out who it is.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -141,6 +143,14 @@ async fn authenticated(
         },
         Bearer::Misplaced => warnings.push(SPACE.to_owned()),
         Bearer::Nothing => {}
+    }
+    match web_socket::token(headers) {
+        Ok(None) => {}
+        Ok(Some(shown)) => match token(server, &shown, &[ISSUER.to_owned()]).await {
+            Err(Refused::Token(why)) => wrong = wrong.or(Some(Refused::Token(why))),
+            found => return found,
+        },
+        Err(why) => wrong = wrong.or(Some(why.into())),
     }
     match wrong {
         Some(wrong) => Err(wrong),

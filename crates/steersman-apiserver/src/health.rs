@@ -35,6 +35,8 @@ const HOOKS: &[&str] = &[
     "poststarthook/crd-informer-synced",
     "poststarthook/start-system-namespaces-controller",
     "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
     "poststarthook/start-legacy-token-tracking-controller",
     "poststarthook/storage-readiness",
     "poststarthook/start-service-ip-repair-controllers",

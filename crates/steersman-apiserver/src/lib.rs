@@ -16,6 +16,7 @@ mod lookup;
 mod metrics;
 mod random;
 pub mod status;
+mod upgrade;
 pub mod user;
 mod warnings;
 
@@ -60,6 +61,7 @@ mod reply;
 pub mod request;
 mod serve;
 mod server;
+mod websocket;
 
 // Reads.
 mod component;
@@ -94,6 +96,7 @@ pub mod extension;
 mod bootstrap;
 mod flow_control;
 mod follow;
+mod heartbeat;
 mod policy;
 mod presence;
 mod retention;

@@ -39,6 +39,7 @@ use crate::state::remotes::Remote;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
+use crate::websocket::Wish;
 use crate::{discovery, health, openapi, openid, scrape, zpages};
 
 /// Discovery of more resources than this is long work: some more than Kubernetes itself has.
@@ -143,6 +144,7 @@ async fn try_answer(
         Ok(turn) => turn,
         Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
     };
+    let wish = if info.verb == Verb::Watch { Wish::of(&mut parts) } else { None };
     let call = Call {
         server: Arc::clone(server),
         user,
@@ -158,7 +160,8 @@ async fn try_answer(
         webhooks_took: AtomicU64::new(0),
     };
     let span = span(&call);
-    Ok(served(call, turn, times, wishes).instrument(span).await)
+    let answer = served(call, turn, times, wishes).instrument(span).await;
+    Ok(if let Some(wish) = wish { wish.fulfil(answer, server.ended()) } else { answer })
 }
 
 /// What is told with everything that is told of a request.

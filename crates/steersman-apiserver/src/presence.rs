@@ -14,6 +14,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 use steersman_store::{Expected, RangeRequest, StoreError, WriteRequest};
 
+use crate::heartbeat;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::write::delete::delete_object;
@@ -38,7 +39,8 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
         let request = WriteRequest::put(lease(endpoint), endpoint.to_string(), Expected::Any);
         server.store.write(request.expiring(TTL)).await?;
     }
-    write_down(server).await
+    write_down(server).await?;
+    if server.is_stopping() { Ok(()) } else { heartbeat::beat(server, endpoint).await }
 }
 
 /// Takes this server off the list, because it is about to stop.

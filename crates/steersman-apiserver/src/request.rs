@@ -91,9 +91,9 @@ impl Query {
         Some(!(value.eq_ignore_ascii_case("false") || value == "0"))
     }
 
-    /// A whole number.
+    /// A whole number. One that is there has to have digits.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
-        let Some(text) = self.text(name) else { return Ok(None) };
+        let Some(text) = self.get(name) else { return Ok(None) };
         let number = strconv::parse_int(text);
         number.map(Some).map_err(|error| Status::bad_request(error.to_string()))
     }
@@ -342,6 +342,15 @@ mod tests {
             let info = parse(&method, path, "");
             assert_eq!((info.verb, info.method), expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn a_number_that_is_given_without_digits_is_a_mistake() {
+        let query = Query::parse("limit=&timeoutSeconds=5");
+        assert_eq!(query.number("timeoutSeconds"), Ok(Some(5)));
+        assert_eq!(query.number("gracePeriodSeconds"), Ok(None));
+        let why = r#"strconv.ParseInt: parsing "": invalid syntax"#;
+        assert_eq!(query.number("limit"), Err(Status::bad_request(why)));
     }
 
     #[test]

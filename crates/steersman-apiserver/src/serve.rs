@@ -45,11 +45,51 @@ pub(crate) fn refuse(
     reply::failure(status, wishes)
 }
 
+/// How long the write of one object may take at most, however long its client would wait: no longer than
+/// the longest time of a webhook, and a little more.
+const WRITE_MAX: Duration = Duration::from_secs(34);
+
 /// When a request began, and when it must be answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) began: Instant,
     pub(crate) end: Instant,
+}
+
+/// When a call that is being answered is given up.
+#[derive(Clone, Copy)]
+struct Limit {
+    end: Instant,
+    /// Whether that is because a write may not take longer.
+    is_of_writes: bool,
+}
+
+impl Limit {
+    /// That of a call whose turn has come.
+    fn of(call: &Call, times: Times) -> Self {
+        let end = Instant::now() + WRITE_MAX;
+        let is_of_writes = writes_one(call) && end < times.end;
+        Self { end: if is_of_writes { end } else { times.end }, is_of_writes }
+    }
+
+    /// There is no answer in time.
+    fn late(self) -> Status {
+        if self.is_of_writes {
+            let why =
+                "request did not complete within requested timeout - context deadline exceeded";
+            return Status::timeout(why);
+        }
+        late()
+    }
+}
+
+/// Whether a call writes one object. A whole collection takes as long as it takes, and so does being
+/// connected.
+fn writes_one(call: &Call) -> bool {
+    let subresource = call.resource.subresource(call.subresource());
+    writes(call)
+        && call.info.verb != Verb::DeleteCollection
+        && !subresource.is_some_and(Subresource::is_connection)
 }
 
 /// Answers a call whose turn it is.
@@ -68,7 +108,8 @@ pub(crate) async fn served(
     let checks = costly_checks(&call);
     let is_long = is_long_work(&call, &turn, pace, checks);
     let lender = turn.seat.as_ref().and_then(Seat::lender);
-    let Done { rendered, held, longest } = done(&call, is_long, times.end, lender).await;
+    let limit = Limit::of(&call, times);
+    let Done { rendered, held, longest } = done(&call, is_long, limit, lender).await;
     if call.resource.is_custom() && call.resource.schema.is_in_use() {
         crd::used(&call.server);
     }
@@ -128,44 +169,44 @@ struct Done {
 }
 
 /// Does the work of a call; if it is long, in a task of its own.
-async fn done(call: &Arc<Call>, is_long: bool, end: Instant, lender: Option<Lender>) -> Done {
+async fn done(call: &Arc<Call>, is_long: bool, limit: Limit, lender: Option<Lender>) -> Done {
     let apart = &call.server.apart;
     if apart.is_apart(is_long) {
-        return Box::pin(done_apart(call, end, lender)).await;
+        return Box::pin(done_apart(call, limit, lender)).await;
     }
-    let work = pin!(work(call, end));
+    let work = pin!(work(call, limit));
     let served = pin!(serving(lender, work));
     let ((rendered, held), longest) = apart.run(false, served).await;
     Done { rendered, held, longest }
 }
 
 /// Does the work of a call in a task of its own.
-async fn done_apart(call: &Arc<Call>, end: Instant, lender: Option<Lender>) -> Done {
+async fn done_apart(call: &Arc<Call>, limit: Limit, lender: Option<Lender>) -> Done {
     let its = Arc::clone(call);
     let abandoned = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&abandoned);
     let task = async move {
-        let work = pin!(work(&its, end));
+        let work = pin!(work(&its, limit));
         let mut served = pin!(serving(lender, work));
         let served = pin!(poll_fn(|context| within(&seen, || served.as_mut().poll(context))));
         its.server.apart.run(true, served).await
     };
     let task = tokio::spawn(task.in_current_span());
     let mut task = Apart { task, abandoned };
-    match timeout_at(end, &mut task.task).await {
+    match timeout_at(limit.end, &mut task.task).await {
         Ok(Ok(((rendered, held), longest))) => Done { rendered, held, longest },
         Ok(Err(error)) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            Err(_) => Done::late(),
+            Err(_) => Done::late(limit),
         },
-        Err(_) => Done::late(),
+        Err(_) => Done::late(limit),
     }
 }
 
 impl Done {
     /// There is no answer in time.
-    fn late() -> Self {
-        Self { rendered: Err(late()), held: None, longest: Duration::from_secs(1) }
+    fn late(limit: Limit) -> Self {
+        Self { rendered: Err(limit.late()), held: None, longest: Duration::from_secs(1) }
     }
 }
 
@@ -186,9 +227,9 @@ impl<T> Drop for Apart<T> {
 type Rendered = (Result<Response<ResponseBody>>, Option<Held>);
 
 /// The work of a call.
-async fn work(call: &Call, end: Instant) -> Rendered {
+async fn work(call: &Call, limit: Limit) -> Rendered {
     let mut held = None;
-    let reply = in_time(end, async {
+    let reply = in_time(limit, async {
         held = bring_up_to_date(call).await;
         perform(call).await
     });
@@ -285,8 +326,8 @@ pub(crate) fn late() -> Status {
 
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is
 /// answered at once and then goes on.
-async fn in_time(end: Instant, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
-    timeout_at(end, answer).await.map_err(|_| late())?
+async fn in_time(limit: Limit, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
+    timeout_at(limit.end, answer).await.map_err(|_| limit.late())?
 }
 
 /// Lets whoever keeps the objects of a request up to date on demand do so.

@@ -195,13 +195,15 @@ impl ApiServer {
         let metrics = Metrics::default();
         let fairness = Fairness::new(config.requests_inflight_max);
         fairness.register(&metrics.registry);
+        let request_ids = Random::new(!start.seed(config.seed));
         let server = Arc::new(Server {
             flags: config.flags(),
             store: config.store,
             clock: config.clock,
             audit: OnceLock::new(),
             random: Random::new(start.seed(config.seed)),
-            request_ids: Random::new(!start.seed(config.seed)),
+            life: request_ids.uid(),
+            request_ids,
             registry,
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,

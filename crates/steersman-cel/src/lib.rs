@@ -28,6 +28,7 @@ mod pattern;
 mod print;
 mod program;
 mod schema;
+mod selection;
 mod shape;
 mod source;
 mod time;

@@ -28,14 +28,6 @@ pub(super) fn aggregator() -> User {
     }
 }
 
-/// Whether a request wants to speak another protocol.
-pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::CONNECTION).iter();
-    values.any(|value| {
-        value.to_str().is_ok_and(|value| value.to_ascii_lowercase().contains("upgrade"))
-    })
-}
-
 /// Removes what concerns one connection, and what that connection says does.
 pub(super) fn without_connection(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
@@ -119,7 +111,7 @@ fn escaped(key: &str) -> String {
 mod tests {
     use http::HeaderMap;
 
-    use super::{is_upgrade, name_user, pass_on};
+    use super::{name_user, pass_on};
     use crate::user::User;
 
     #[test]
@@ -156,13 +148,5 @@ mod tests {
                 ("x-remote-user", "jane"),
             ]
         );
-    }
-
-    #[test]
-    fn an_upgrade_is_known_by_its_connection() {
-        let mut headers = HeaderMap::new();
-        assert!(!is_upgrade(&headers));
-        headers.insert("connection", "keep-alive, Upgrade".parse().unwrap());
-        assert!(is_upgrade(&headers));
     }
 }

@@ -9,11 +9,12 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
-use super::headers::{is_upgrade, name_user, pass_on, without_connection};
+use super::headers::{name_user, pass_on, without_connection};
 use crate::caller::Peer;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::state::remotes::Remote;
+use crate::upgrade;
 use crate::user::User;
 
 /// How long a server may take to tell what it has.
@@ -50,7 +51,7 @@ pub(crate) async fn pass(
     let Ok(uri) = format!("{}{path}", remote.target.url).parse() else {
         return trouble(StatusCode::BAD_REQUEST, "the path cannot be passed on");
     };
-    let upgrade = is_upgrade(&parts.headers);
+    let upgrade = upgrade::is_wanted(&parts.headers);
     let protocol = parts.headers.get(header::UPGRADE).cloned().filter(|_| upgrade);
     let peer = parts.extensions.get::<Peer>().copied();
     pass_on(&mut parts.headers, peer, &parts.uri);

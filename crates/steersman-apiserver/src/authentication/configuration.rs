@@ -1,10 +1,10 @@
 //! `AuthenticationConfiguration` of `apiserver.config.k8s.io`: read, checked with Kubernetes'
 //! words, and made into what the server goes by.
 //!
-//! What of a user its claims make is in [`mappings`]. One field is our own: `issuer.jwksFile` names a file that has the issuer's keys, for one whose discovery
-//! document cannot be reached.
+//! What it says of claims is in [`claims`]. One field is our own: `issuer.jwksFile` names a file that
+//! has the issuer's keys, for one whose discovery document cannot be reached.
 
-mod mappings;
+mod claims;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use steersman_rules::field::FieldError;
 
+use self::claims::{ClaimRule, Email, Made, Mappings, UserRule};
 use super::Anonymous;
 use super::issuer::{IssuerSettings, KeySet};
 use crate::pki::ClientAuthorities;
 use crate::token::ISSUER;
-use mappings::Made;
 
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
 const KIND: &str = "AuthenticationConfiguration";
@@ -98,52 +98,6 @@ struct IssuerDocument {
     jwks_file: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[derive(Default)]
-struct ClaimRule {
-    claim: String,
-    required_value: String,
-    expression: String,
-    message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[derive(Default)]
-struct UserRule {
-    expression: String,
-    message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Mappings {
-    #[serde(default)]
-    username: Mapping,
-    #[serde(default)]
-    groups: Mapping,
-    #[serde(default)]
-    uid: Mapping,
-    #[serde(default)]
-    extra: Vec<Extra>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Extra {
-    key: String,
-    value_expression: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Mapping {
-    claim: String,
-    prefix: Option<String>,
-    expression: String,
-}
-
 /// Reads a configuration: who issues tokens, and what it says of requests without credentials.
 pub(super) fn parse(
     text: &str,
@@ -158,13 +112,11 @@ pub(super) fn parse(
         let known = VERSIONS.join(" and ");
         return Err(malformed(format!("it is {version:?}, {kind:?}; known are {known}, {KIND}")));
     }
-    let mut errors = Vec::new();
-    let made = check(&document, &mut errors);
+    let errors = check(&document);
     if !errors.is_empty() {
         return Err(ConfigurationError::Invalid(together(&errors)));
     }
-    let issuers = document.jwt.into_iter().zip(made);
-    let issuers = issuers.map(|(authenticator, made)| settings(authenticator.issuer, made, folder));
+    let issuers = document.jwt.into_iter().map(|authenticator| settings(authenticator, folder));
     let anonymous = document.anonymous.map(|anonymous| Anonymous {
         enabled: anonymous.enabled,
         paths: anonymous.conditions.into_iter().map(|condition| condition.path).collect(),
@@ -184,24 +136,28 @@ pub(crate) fn together(errors: &[FieldError]) -> String {
 }
 
 fn settings(
-    issuer: IssuerDocument,
-    made: Made,
+    authenticator: Authenticator,
     folder: &Path,
 ) -> Result<IssuerSettings, ConfigurationError> {
+    let Authenticator { issuer, claim_mappings, claim_validation_rules, user_validation_rules } =
+        authenticator;
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     let keys = some(issuer.jwks_file).map(|file| read_keys(&folder.join(file))).transpose()?;
+    let unready = ConfigurationError::Invalid;
+    let Made { username, groups, uid, extra } = claim_mappings.made().map_err(unready)?;
+    let (required, rules) = claims::rules(claim_validation_rules).map_err(unready)?;
     Ok(IssuerSettings {
         url: issuer.url,
         discovery_url: some(issuer.discovery_url),
         authorities: issuer.certificate_authority.into_bytes(),
         audiences: issuer.audiences,
-        username: made.username,
-        groups: made.groups,
-        uid: made.uid,
-        extra: made.extra,
-        required: made.required,
-        claim_rules: made.claim_rules,
-        user_rules: made.user_rules,
+        username,
+        groups,
+        uid,
+        extra,
+        required,
+        rules,
+        user_rules: claims::user_rules(user_validation_rules).map_err(unready)?,
         keys,
     })
 }
@@ -216,19 +172,22 @@ fn read_keys(path: &Path) -> Result<KeySet, ConfigurationError> {
     Ok(keys)
 }
 
-/// Says everything that is wrong; if nothing is, what each issuer's claims make.
-fn check(document: &Document, errors: &mut Vec<FieldError>) -> Vec<Made> {
+/// Says everything that is wrong.
+fn check(document: &Document) -> Vec<FieldError> {
     let count = document.jwt.len();
     if count > ISSUERS_MAX {
-        errors.push(FieldError::too_many("jwt", count, ISSUERS_MAX));
-        return Vec::new();
+        return vec![FieldError::too_many("jwt", count, ISSUERS_MAX)];
     }
-    let mut made = Vec::new();
+    let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
     for (n, authenticator) in document.jwt.iter().enumerate() {
         let path = format!("jwt[{n}]");
-        check_issuer(&authenticator.issuer, &format!("{path}.issuer"), errors);
-        made.extend(mappings::made(authenticator, &path, errors));
+        check_issuer(&authenticator.issuer, &format!("{path}.issuer"), &mut errors);
+        let mut email = Email::default();
+        let rules = &authenticator.claim_validation_rules;
+        claims::check_rules(rules, &path, &mut email, &mut errors);
+        authenticator.claim_mappings.check(&path, &mut email, &mut errors);
+        claims::check_user_rules(&authenticator.user_validation_rules, &path, &mut errors);
         let issuer = &authenticator.issuer;
         for (field, url) in [("url", &issuer.url), ("discoveryURL", &issuer.discovery_url)] {
             if !url.is_empty() && !seen.insert((field, url)) {
@@ -245,7 +204,7 @@ fn check(document: &Document, errors: &mut Vec<FieldError>) -> Vec<Made> {
         let why = "enabled should be set to true when conditions are defined";
         errors.push(FieldError::invalid("anonymous.conditions", &paths.collect(), why));
     }
-    made
+    errors
 }
 
 fn check_issuer(issuer: &IssuerDocument, path: &str, errors: &mut Vec<FieldError>) {

@@ -1,8 +1,12 @@
-//! Field selectors in questions about permissions, where they need not be text.
+//! Selectors in questions about permissions, where they need not be text. Only those of fields decide
+//! anything here; of those of labels it is told if they cannot be read.
 
 use serde_json::Value;
-use steersman_rules::selector::FieldSelector;
+use steersman_rules::selector::{FieldSelector, LabelSelector};
 
+const LABELS_IGNORED: &str = "spec.resourceAttributes.labelSelector ignored due to parse error";
+const LABELS_PARTLY_IGNORED: &str =
+    "spec.resourceAttributes.labelSelector partially ignored due to parse error";
 const IGNORED: &str = "spec.resourceAttributes.fieldSelector ignored due to parse error";
 const PARTLY_IGNORED: &str =
     "spec.resourceAttributes.fieldSelector partially ignored due to parse error";
@@ -26,6 +30,24 @@ pub(crate) fn of_review(selector: &Value) -> (String, Option<&'static str>) {
     (terms.join(","), ignored)
 }
 
+/// What is to say about the labels that a question selects, if not all of them can be read.
+pub(crate) fn labels_of_review(selector: &Value) -> Option<&'static str> {
+    let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
+    if requirements.is_empty() {
+        let raw = selector["rawSelector"].as_str().unwrap_or_default();
+        return LabelSelector::parse(raw).is_err().then_some(LABELS_IGNORED);
+    }
+    let is_known = |requirement: &&Value| {
+        let operator = requirement["operator"].as_str().unwrap_or_default();
+        matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist")
+    };
+    match requirements.iter().filter(is_known).count() {
+        0 => Some(LABELS_IGNORED),
+        all if all == requirements.len() => None,
+        _ => Some(LABELS_PARTLY_IGNORED),
+    }
+}
+
 /// A requirement as text; `None` if there is no way to write it.
 fn term(requirement: &Value) -> Option<String> {
     let [value] = requirement["values"].as_array()?.as_slice() else { return None };
@@ -42,7 +64,25 @@ fn term(requirement: &Value) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{IGNORED, PARTLY_IGNORED, of_review};
+    use super::{
+        IGNORED, LABELS_IGNORED, LABELS_PARTLY_IGNORED, PARTLY_IGNORED, labels_of_review, of_review,
+    };
+
+    #[test]
+    fn labels_that_cannot_be_read_are_told_of() {
+        let near = json!({"key": "a", "operator": "Near"});
+        let exists = json!({"key": "a", "operator": "Exists"});
+        for (selector, expected) in [
+            (json!(null), None),
+            (json!({"rawSelector": "a in (b, c)"}), None),
+            (json!({"rawSelector": "a in ("}), Some(LABELS_IGNORED)),
+            (json!({"requirements": [exists]}), None),
+            (json!({"requirements": [exists, near]}), Some(LABELS_PARTLY_IGNORED)),
+            (json!({"requirements": [near]}), Some(LABELS_IGNORED)),
+        ] {
+            assert_eq!(labels_of_review(&selector), expected, "{selector}");
+        }
+    }
 
     #[test]
     fn a_selector_counts_as_far_as_it_can_be_read() {

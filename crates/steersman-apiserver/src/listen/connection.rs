@@ -244,6 +244,7 @@ async fn answer(
 /// Nobody behind needs the credentials, nor may take for true what only a proxy may say.
 fn forget_credentials(api: &ApiServer, headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
+    authn::forget_web_socket_token(headers);
     clear_usual_headers(headers);
     if let Some(proxy) = &api.server().authentication.front_proxy {
         proxy.headers.clear(headers);

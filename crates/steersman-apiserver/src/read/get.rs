@@ -12,8 +12,14 @@ use crate::document::Stored;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 
+/// What is told to one who wants an object without what belongs to one cluster.
+const EXPORT: &str = "the export parameter, deprecated since v1.14, is no longer supported";
+
 /// Answers with the stored object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
+    if call.info.query.flag("export") == Some(true) {
+        return Err(Status::bad_request(EXPORT));
+    }
     let revision = call.info.query.text("resourceVersion").map(options::parse_revision);
     let odd = |why: String| {
         // Events are not cached upstream, so there it is the store that refuses.

@@ -30,6 +30,8 @@ pub(crate) struct ListOptions {
     pub(crate) bookmarks: bool,
     /// Whether a watch starts with the state.
     pub(crate) initial_events: Option<bool>,
+    /// Whether a watch is asked for in the query, and not by the old prefix of paths.
+    by_query: bool,
 }
 
 /// How a resourceVersion is meant.
@@ -112,7 +114,14 @@ impl ListOptions {
             timeout: timeout.map(Duration::from_secs),
             bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
             initial_events: query.flag("sendInitialEvents"),
+            by_query: query.flag("watch").unwrap_or(false),
         })
+    }
+
+    /// Whether a watch that says nothing about the state it starts with tells where that ends: it is
+    /// taken for one that asks for the state.
+    pub(crate) fn tells_end_of_state(&self) -> bool {
+        self.by_query && self.bookmarks
     }
 
     /// The narrowest folder that holds all that can match.

@@ -119,6 +119,13 @@ enum Refused {
     Event(Status),
 }
 
+impl Refused {
+    /// A revision was not reached: as in Kubernetes, that it did not come in time is an event.
+    fn of_unreached(status: Status) -> Self {
+        if status.code == 504 { Self::Event(status) } else { Self::Answer(status) }
+    }
+}
+
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
@@ -144,12 +151,12 @@ async fn begin(server: &Server, options: &ListOptions, prefix: String) -> Result
     let phase = match (options.initial_events, from) {
         (Some(true), wanted) => {
             if let Some(wanted) = wanted {
-                list::reach(server, wanted).await.map_err(Refused::Answer)?;
+                list::reach(server, wanted).await.map_err(Refused::of_unreached)?;
             }
             // Like any other bookmark, the one at the end comes only to those who want it.
             initial(server, &prefix, stale, options.bookmarks).await?
         }
-        (None, None) => initial(server, &prefix, stale, false).await?,
+        (None, None) => initial(server, &prefix, stale, options.tells_end_of_state()).await?,
         (Some(false), None) => {
             Phase::Live(Vec::new().into_iter(), list::current(server, stale).await?)
         }

@@ -58,6 +58,8 @@ pub(crate) struct Server {
     /// What requests go by; apart, so that all else that is random stays the same however many
     /// there are.
     pub(crate) request_ids: Random,
+    /// What this start of the server goes by.
+    pub(crate) life: String,
     pub(crate) registry: Registry,
     /// What is counted.
     pub(crate) metrics: Metrics,

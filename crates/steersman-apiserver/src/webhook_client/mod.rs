@@ -284,20 +284,64 @@ async fn unless_it_panics<T>(answer: impl Future<Output = T>) -> Result<T, Strin
 
 fn read(response: &Response<Bytes>) -> Result<Value, String> {
     let body = response.body();
-    match response.status().as_u16() {
+    let code = response.status().as_u16();
+    match code {
         200..=206 => serde_json::from_slice(body)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
-        404 => Err("the server could not find the requested resource".to_owned()),
-        401 => Err("Unauthorized".to_owned()),
-        _ => {
-            let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]);
-            let text = text.trim();
-            let text = if text.is_empty() { "unknown" } else { text };
-            Err(format!(
-                "an error on the server ({text:?}) has prevented the request from succeeding"
-            ))
-        }
+        _ => Err(told(body).unwrap_or_else(|| meant(code, &shown(response)))),
     }
+}
+
+/// What a failure says that is a Status.
+fn told(body: &[u8]) -> Option<String> {
+    let status: Value = serde_json::from_slice(body).ok()?;
+    let is = |field: &str, wanted: &str| status[field] == wanted;
+    let fails = is("kind", "Status") && is("status", "Failure");
+    status["message"].as_str().filter(|_| fails).map(str::to_owned)
+}
+
+/// What of another failure is shown: the beginning of its text, if it is text.
+fn shown(response: &Response<Bytes>) -> String {
+    let media_type = response.headers().get(header::CONTENT_TYPE);
+    let is_text = media_type.is_none_or(|it| it.is_empty() || it.as_bytes().starts_with(b"text/"));
+    if !is_text {
+        return "unknown".to_owned();
+    }
+    let body = response.body();
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]).trim().to_owned()
+}
+
+/// What a status code means, in the words of Kubernetes' client.
+fn meant(code: u16, text: &str) -> String {
+    let words = match code {
+        409 => "the server reported a conflict",
+        404 => "the server could not find the requested resource",
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 415 => text,
+        406 if !matches!(text, "" | "unknown") => text,
+        406 => "the server was unable to respond with a content type that the client supports",
+        405 => "the server does not allow this method on the requested resource",
+        422 => "the server rejected our request due to an error in our request",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be \
+             processing the request"
+        }
+        429 => "the server has received too many requests and has asked us to try again later",
+        500.. => {
+            return format!(
+                "an error on the server ({text:?}) has prevented the request from succeeding"
+            );
+        }
+        _ => {
+            return format!(
+                "the server responded with the status code {code} but did not return more \
+                 information"
+            );
+        }
+    };
+    words.to_owned()
 }
 
 /// The first version of reviews that a webhook reads and that is known here.
@@ -312,3 +356,50 @@ pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
 
 /// How much of an error's body is told.
 const SHOWN_MAX: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Response, header};
+
+    use super::read;
+
+    fn answered(code: u16, media_type: &str, body: &'static str) -> Response<Bytes> {
+        let response = Response::builder().status(code).header(header::CONTENT_TYPE, media_type);
+        response.body(Bytes::from_static(body.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_words_of_kubernetes_client() {
+        let on_server = |text| {
+            format!("an error on the server ({text}) has prevented the request from succeeding")
+        };
+        for (code, media_type, body, expected) in [
+            (500, "text/plain; charset=utf-8", " no \n", on_server("\"no\"")),
+            (500, "", "", on_server("\"\"")),
+            (502, "application/json", r#"{"a":1}"#, on_server("\"unknown\"")),
+            (
+                500,
+                "application/json",
+                r#"{"kind":"Status","status":"Failure","message":"no"}"#,
+                "no".to_owned(),
+            ),
+            (
+                503,
+                "text/html",
+                "<html>",
+                "the server is currently unable to handle the request".to_owned(),
+            ),
+            (403, "text/plain", "not you", "not you".to_owned()),
+            (
+                302,
+                "text/plain",
+                "",
+                "the server responded with the status code 302 but did not return more information"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(read(&answered(code, media_type, body)).unwrap_err(), expected);
+        }
+    }
+}

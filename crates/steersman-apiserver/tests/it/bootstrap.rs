@@ -62,3 +62,35 @@ async fn in_the_steady_state_nothing_is_written() {
     seconds_pass(600).await;
     assert_eq!(revision(api.get("/api/v1/namespaces").await.ok()), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_listens_renews_a_lease_and_removes_those_of_servers_that_are_gone() {
+    let api = Api::start().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    let gone = json!({
+        "metadata": {
+            "name": "apiserver-gone", "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"},
+        },
+        "spec": {
+            "holderIdentity": "gone", "leaseDurationSeconds": 3600,
+            "renewTime": "2024-12-31T22:00:00.000000Z",
+        },
+    });
+    api.post(leases, &gone).await.ok();
+    api.server.advertise("127.0.0.1:6443".parse().unwrap());
+    let server = api.server.clone();
+    tokio::spawn(async move { server.run_bootstrap().await });
+    seconds_pass(1).await;
+    let selected =
+        format!("{leases}?labelSelector=apiserver.kubernetes.io/identity%3Dkube-apiserver");
+    let found = api.get(&selected).await.ok();
+    let [lease] = found["items"].as_array().unwrap().as_slice() else { panic!("{found}") };
+    let name = lease["metadata"]["name"].as_str().unwrap();
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
+    assert!(name.starts_with("apiserver-") && holder.starts_with(&format!("{name}_")), "{lease}");
+    assert!(lease["metadata"]["labels"]["kubernetes.io/hostname"].is_string());
+    seconds_pass(20).await;
+    let renewed = api.get(&format!("{leases}/{name}")).await.ok();
+    assert_eq!(renewed["spec"]["holderIdentity"], holder);
+    assert_ne!(renewed["spec"]["renewTime"], lease["spec"]["renewTime"]);
+}

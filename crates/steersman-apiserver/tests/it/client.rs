@@ -48,6 +48,8 @@ async fn a_client_watches() {
     let mut events = config_maps.watch(&params, "0").await.unwrap().boxed();
     config_maps.create(&PostParams::default(), &config_map("a")).await.unwrap();
     let event = events.try_next().await.unwrap();
+    assert!(matches!(event, Some(WatchEvent::Bookmark(_))), "there was nothing");
+    let event = events.try_next().await.unwrap();
     assert!(matches!(event, Some(WatchEvent::Added(object)) if object.name_any() == "a"));
     let namespaces: kube::Api<Namespace> = kube::Api::all(client);
     assert_eq!(namespaces.list(&ListParams::default()).await.unwrap().items.len(), 4);

@@ -80,6 +80,41 @@ async fn preconditions_must_hold() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn namespaces_and_definitions_say_in_their_own_words_that_they_have_changed() {
+    let api = Api::start().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    api.post(definitions, &definition).await.ok();
+    for (path, what) in [
+        ("/api/v1/namespaces/default", r#"namespaces "default""#),
+        (
+            &*format!("{definitions}/widgets.example.com"),
+            r#"customresourcedefinitions.apiextensions.k8s.io "widgets.example.com""#,
+        ),
+    ] {
+        for (condition, name) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+            let wrong = json!({"preconditions": {condition: "0815"}});
+            let status = api.delete_with(path, &wrong).await.refused(409);
+            let expected = format!(
+                "Operation cannot be fulfilled on {what}: Precondition failed: {name} in \
+                 precondition: 0815, {name} in object meta: "
+            );
+            assert!(status["message"].as_str().unwrap().starts_with(&expected), "{status}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn propagation_policies_become_finalizers() {
     let api = Api::start().await;
     for (name, policy, finalizer) in

@@ -162,6 +162,25 @@ async fn yaml_can_be_posted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn options_of_reads_that_are_gone_or_empty_are_refused() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let one = format!("{CONFIG_MAPS}/a");
+    let gone = "the export parameter, deprecated since v1.14, is no longer supported";
+    let empty = r#"strconv.ParseInt: parsing "": invalid syntax"#;
+    for (path, expected) in [
+        (format!("{one}?export=true"), gone),
+        (format!("{one}?export"), gone),
+        (format!("{CONFIG_MAPS}?limit="), empty),
+        (format!("{CONFIG_MAPS}?watch=true&timeoutSeconds="), empty),
+    ] {
+        let status = api.get(&path).await.refused(400);
+        assert_eq!(status["message"], expected, "{path}");
+    }
+    api.get(&format!("{one}?export=false")).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_timeout_that_is_no_duration_is_refused_on_every_path_but_a_watch() {
     let api = Api::start().await;
     for path in ["/version", "/healthz", "/api/v1", "/openapi/v3", "/nowhere", CONFIG_MAPS] {

@@ -299,3 +299,59 @@ async fn the_kubeconfig_names_the_server_and_the_administrator() {
     assert_eq!(config["users"][0]["name"], "kubernetes-admin");
     assert_eq!(config["current-context"], "steersman");
 }
+
+/// A watch over WebSocket, as a client in Java begins it; the token is among the protocols.
+fn watch_of_messages(path: &str, token: &str) -> Request<Full<Bytes>> {
+    use base64::Engine;
+    let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token);
+    let request = Request::get(path)
+        .header(header::HOST, "localhost")
+        .header(header::ORIGIN, "https://localhost")
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, "websocket")
+        .header(header::SEC_WEBSOCKET_VERSION, "13")
+        .header(header::SEC_WEBSOCKET_KEY, "dGhlIHNhbXBsZSBub25jZQ==")
+        .header(header::SEC_WEBSOCKET_PROTOCOL, "events")
+        .header(
+            header::SEC_WEBSOCKET_PROTOCOL,
+            format!("base64url.bearer.authorization.k8s.io.{token}"),
+        );
+    request.body(Full::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_watch_over_web_socket_has_a_message_for_each_event() {
+    use tokio::io::AsyncReadExt;
+    let server = start().await;
+    let stream = server.connect(None, "http/1.1").await;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection.with_upgrades());
+    let path = "/api/v1/namespaces?watch=true&fieldSelector=metadata.name=default";
+    let request = watch_of_messages(path, &server.pki.token);
+    let mut response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 101);
+    assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    assert_eq!(response.headers()["sec-websocket-protocol"], "events");
+    let mut stream = TokioIo::new(hyper::upgrade::on(&mut response).await.unwrap());
+    let mut head = [0; 4];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[..2], [0x81, 126], "a message of text");
+    let mut event = vec![0; u16::from_be_bytes([head[2], head[3]]).into()];
+    stream.read_exact(&mut event).await.unwrap();
+    let event: Value = serde_json::from_slice(&event).unwrap();
+    assert_eq!((&event["type"], &event["object"]["kind"]), (&"ADDED".into(), &"Namespace".into()));
+    server.shutdown.cancel();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, [0x88, 2, 0x03, 0xe8], "nothing follows");
+}
+
+#[tokio::test]
+async fn what_is_no_watch_is_answered_as_ever_over_web_socket() {
+    let server = start().await;
+    let asked = |path, token: &str| server.ask(None, watch_of_messages(path, token));
+    assert_eq!(asked("/api/v1/namespaces/default", &server.pki.token).await.0, 200);
+    assert_eq!(asked("/api/v1/namespaces?watch=true", "wrong").await.0, 401);
+    let path = "/api/v1/namespaces?watch=true&fieldSelector=no.such=field";
+    assert_eq!(asked(path, &server.pki.token).await.0, 400);
+}

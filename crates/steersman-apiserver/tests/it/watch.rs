@@ -171,6 +171,38 @@ async fn initial_events_end_with_an_annotated_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_from_anywhere_with_bookmarks_is_one_of_initial_events() {
+    let api = Api::start().await;
+    let last = api.config_map("a", &json!({})).await;
+    for revision in ["", "&resourceVersion=0"] {
+        let query = format!("allowWatchBookmarks=true{revision}");
+        let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1&{query}")).await;
+        assert_eq!(events.brief().await, brief("ADDED", "a"));
+        let event = events.next().await.unwrap();
+        assert_eq!(event["type"], "BOOKMARK", "{query}");
+        assert_eq!(version(&event["object"]), version(&last));
+        assert_eq!(event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+        // Whoever asks by the old path does not say in its options that it watches.
+        let path = format!("/api/v1/watch/namespaces/default/configmaps?{query}");
+        let mut events = api.watch(&path).await;
+        assert_eq!(events.brief().await, brief("ADDED", "a"));
+        assert!(events.is_silent().await, "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_does_not_come_in_time_is_an_event_and_no_answer() {
+    let api = Api::start().await;
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let mut events = api.watch(&format!("{CONFIG_MAPS}?{query}&resourceVersion=100000")).await;
+    let event = events.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(504)));
+    let cause = &event["object"]["details"]["causes"][0];
+    assert_eq!(cause["reason"], "ResourceVersionTooLarge", "{event}");
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_initial_events_is_told_in_a_row_of_a_table() {
     let api = Api::start().await;
     api.config_map("a", &json!({})).await;

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::IssuerSettings;
-use super::expressions::{Expression, Stated};
+use super::expressions::{Expression, check_claims, check_user};
 use crate::user::{CREDENTIAL_ID, User, token_id};
 
 /// How far ahead of ours an issuer's clock may be.
@@ -20,7 +20,7 @@ pub(in crate::authentication) struct Claim {
 
 /// What something of a user is made of.
 #[derive(Clone, Debug)]
-pub(in crate::authentication) enum Source {
+pub(in crate::authentication) enum Mapping {
     Claim(Claim),
     Expression(Expression),
 }
@@ -131,55 +131,48 @@ fn shown(moment: Timestamp) -> String {
 
 /// The user that a token's claims make.
 pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, String> {
-    let stated = Stated::claims(claims);
-    let evaluating = |what: &str, why: &str| format!("oidc: error evaluating {what}: {why}");
-    let mut user = User { name: username(claims, &stated, &settings.username)?, ..User::default() };
-    match &settings.groups {
-        Some(Source::Claim(claim)) => user.groups = group_names(claims, claim)?,
-        Some(Source::Expression(expression)) => {
-            let groups = expression.texts(&stated);
-            user.groups = groups.map_err(|why| evaluating("group claim expression", &why))?;
-        }
-        None => {}
+    // For expressions, of which most issuers have none.
+    let all = if settings.evaluates() { Value::Object(claims.clone()) } else { Value::Null };
+    let name = match &settings.username {
+        Mapping::Claim(claim) => username(claims, claim)?,
+        Mapping::Expression(expression) => expression.text(&all, "username")?,
+    };
+    if name.is_empty() {
+        return Err("oidc: empty username via CEL expression is not allowed".to_owned());
     }
-    match &settings.uid {
-        Some(Source::Claim(Claim { claim, .. })) => {
-            let uid = text(claims, claim);
-            user.uid = uid.map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?;
+    let mut user = User { name, ..User::default() };
+    user.groups = match &settings.groups {
+        None => Vec::new(),
+        Some(Mapping::Claim(claim)) => group_names(claims, claim)?,
+        Some(Mapping::Expression(expression)) => expression.groups(&all)?,
+    };
+    user.uid = match &settings.uid {
+        None => String::new(),
+        Some(Mapping::Claim(Claim { claim, .. })) => {
+            text(claims, claim).map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))?
         }
-        Some(Source::Expression(expression)) => {
-            let uid = expression.text(&stated, "uid");
-            user.uid = uid.map_err(|why| evaluating("uid claim expression", &why))?;
-        }
-        None => {}
-    }
+        Some(Mapping::Expression(expression)) => expression.text(&all, "uid")?,
+    };
     if let Some(Value::String(id)) = claims.get("jti")
         && !id.is_empty()
     {
         user.extra.insert(CREDENTIAL_ID.to_owned(), vec![token_id(id)]);
     }
     for (key, expression) in &settings.extra {
-        let of = format!("extra claim expression: {}", expression.written());
-        let values = expression.texts(&stated).map_err(|why| evaluating(&of, &why))?;
+        let values = expression.extra(&all)?;
         if !values.is_empty() {
             user.extra.insert(key.clone(), values);
         }
     }
-    check_required(claims, &settings.required)?;
-    for rule in &settings.claim_rules {
-        let checked = rule.check_claims(&stated);
-        checked.map_err(|why| evaluating("claim validation expression", &why))?;
-    }
-    let stated = Stated::user(&user);
-    for rule in &settings.user_rules {
-        let checked = rule.check_user(&stated);
-        checked.map_err(|why| evaluating("user info validation rule", &why))?;
-    }
+    check_required(claims, settings)?;
+    check_claims(&settings.rules, &all)?;
+    check_user(&settings.user_rules, &user)?;
     Ok(user.authenticated())
 }
 
-fn check_required(claims: &Claims, required: &[(String, String)]) -> Result<(), String> {
-    for (claim, wanted) in required {
+/// Refuses a token that lacks a claim, or has another value for it.
+fn check_required(claims: &Claims, settings: &IssuerSettings) -> Result<(), String> {
+    for (claim, wanted) in &settings.required {
         if !claims.contains_key(claim) {
             return Err(format!("oidc: required claim {claim} not present in ID token"));
         }
@@ -194,20 +187,16 @@ fn check_required(claims: &Claims, required: &[(String, String)]) -> Result<(), 
     Ok(())
 }
 
-fn username(claims: &Claims, stated: &Stated, source: &Source) -> Result<String, String> {
-    let Claim { claim, prefix } = match source {
-        Source::Claim(claim) => claim,
-        Source::Expression(expression) => {
-            let name = expression.text(stated, "username");
-            let name = name.map_err(|why| {
-                format!("oidc: error evaluating username claim expression: {why}")
-            })?;
-            return match name.is_empty() {
-                true => Err("oidc: empty username via CEL expression is not allowed".to_owned()),
-                false => Ok(name),
-            };
-        }
-    };
+impl IssuerSettings {
+    /// Whether there is an expression over claims.
+    fn evaluates(&self) -> bool {
+        let all = [Some(&self.username), self.groups.as_ref(), self.uid.as_ref()];
+        let is_one = |mapping: &Mapping| matches!(mapping, Mapping::Expression(_));
+        all.into_iter().flatten().any(is_one) || !(self.extra.is_empty() && self.rules.is_empty())
+    }
+}
+
+fn username(claims: &Claims, Claim { claim, prefix }: &Claim) -> Result<String, String> {
     let name = text(claims, claim);
     let name = name.map_err(|why| format!("oidc: parse username claims {claim:?}: {why}"))?;
     if claim == "email" {
@@ -248,13 +237,13 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{Claim, Source, check_audience, check_time, parse, user};
+    use super::{Claim, Mapping, check_audience, check_time, parse, user};
     use crate::authentication::issuer::IssuerSettings;
     use crate::user::User;
 
     fn settings() -> IssuerSettings {
         let claim = |claim: &str, prefix: &str| {
-            Source::Claim(Claim { claim: claim.to_owned(), prefix: prefix.to_owned() })
+            Mapping::Claim(Claim { claim: claim.to_owned(), prefix: prefix.to_owned() })
         };
         IssuerSettings {
             url: "https://issuer.test".to_owned(),
@@ -265,9 +254,9 @@ mod tests {
             groups: Some(claim("groups", "oidc:")),
             uid: Some(claim("sub", "")),
             extra: Vec::new(),
-            required: vec![("hd".to_owned(), "example.com".to_owned())],
-            claim_rules: Vec::new(),
+            rules: Vec::new(),
             user_rules: Vec::new(),
+            required: vec![("hd".to_owned(), "example.com".to_owned())],
             keys: None,
         }
     }

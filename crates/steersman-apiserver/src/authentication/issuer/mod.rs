@@ -2,7 +2,7 @@
 //! and where the keys are that it must be signed with.
 //!
 //! [`provider`] gets the keys, [`keys`] verifies with them, [`claims`] makes a user of what a token
-//! states, where that is said in CEL by [`expressions`]. Time is the server's, so that a cluster on virtual time can have issuers; together with
+//! states, where [`expressions`] may say how. Time is the server's, so that a cluster on virtual time can have issuers; together with
 //! a handler for the issuer's origin (`ApiServer::serve_webhooks`) no socket is needed either.
 
 mod claims;
@@ -18,8 +18,8 @@ use crate::token::jwt::Jwt;
 use crate::user::User;
 use crate::webhook_client::Origins;
 
-pub(super) use claims::{Claim, Source};
-pub(super) use expressions::{Expression, Reads, Rule};
+pub(super) use claims::{Claim, Mapping};
+pub(super) use expressions::{About, Expression, Rule};
 pub(super) use keys::KeySet;
 
 /// Google's issuer, and what its tokens say instead.
@@ -37,16 +37,16 @@ pub struct IssuerSettings {
     pub(super) authorities: Vec<u8>,
     /// Whom a token must be for: one of them.
     pub(super) audiences: Vec<String>,
-    pub(super) username: Source,
-    pub(super) groups: Option<Source>,
-    pub(super) uid: Option<Source>,
-    /// What else is said of the user, by its key.
+    pub(super) username: Mapping,
+    pub(super) groups: Option<Mapping>,
+    pub(super) uid: Option<Mapping>,
+    /// What else is said of a user, by keys.
     pub(super) extra: Vec<(String, Expression)>,
     /// Claims that a token must make, and their values.
     pub(super) required: Vec<(String, String)>,
-    /// What the claims of a token have to fulfil.
-    pub(super) claim_rules: Vec<Rule>,
-    /// What the user that they make has to fulfil.
+    /// What must hold of all claims.
+    pub(super) rules: Vec<Rule>,
+    /// What must hold of the user that they make.
     pub(super) user_rules: Vec<Rule>,
     /// Keys that are known and need not be asked for.
     pub(super) keys: Option<KeySet>,

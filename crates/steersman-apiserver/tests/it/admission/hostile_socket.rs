@@ -69,7 +69,7 @@ async fn whatever_comes_from_a_socket_is_a_failure_to_ask_and_ends_in_time() {
             says(
                 "HTTP/1.1 302 Found\r\nlocation: https://localhost:1/\r\ncontent-length: 0\r\n\r\n",
             ),
-            "an error on the server",
+            "the server responded with the status code 302",
         ),
         (says("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n\u{1}{}\n"), "json parse error"),
         (endless, "length limit exceeded"),
