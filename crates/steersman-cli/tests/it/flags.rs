@@ -92,7 +92,11 @@ fn files_about_users_that_make_no_sense_are_one_clear_line() {
         ("--token-auth-file", "/nowhere.csv".to_owned(), ["/nowhere.csv", "No such file"]),
         ("--authentication-config", file("odd.yaml", "jwt: [\n"), ["odd.yaml", "not an"]),
         ("--authentication-config", file("unknown.yaml", &config("jwts: []")), ["unknown", "jwts"]),
-        ("--authentication-config", file("cel.yaml", &expression), ["username.expression", "undeclared reference"]),
+        (
+            "--authentication-config",
+            file("cel.yaml", &expression),
+            ["username.expression", "undeclared reference"],
+        ),
         (
             "--authentication-token-webhook-config-file",
             file("whose.conf", "current-context: nobody\n"),
