@@ -60,14 +60,14 @@ pub(crate) fn victims<'a>(
     };
     let [best_effort, burstable, guaranteed] =
         ["BestEffort", "Burstable", "Guaranteed"].map(candidates);
-    let left = without(lacks, best_effort.iter().chain(&burstable).chain(&guaranteed));
+    let left = without(lacks, &best_effort.iter().chain(&burstable).chain(&guaranteed));
     if !left.is_empty() {
         return Err(NobodyHelps(told(&left)));
     }
-    let rest = without(lacks, best_effort.iter().chain(&burstable));
+    let rest = without(lacks, &best_effort.iter().chain(&burstable));
     let guaranteed = nearest(guaranteed, rest)?;
-    let burstable = nearest(burstable, without(lacks, best_effort.iter().chain(&guaranteed)))?;
-    let best_effort = nearest(best_effort, without(lacks, burstable.iter().chain(&guaranteed)))?;
+    let burstable = nearest(burstable, without(lacks, &best_effort.iter().chain(&guaranteed)))?;
+    let best_effort = nearest(best_effort, without(lacks, &burstable.iter().chain(&guaranteed)))?;
     let all = best_effort.iter().chain(&burstable).chain(&guaranteed);
     Ok(all.map(|candidate| candidate.pod).collect())
 }
@@ -81,7 +81,10 @@ fn may_go(preemptor: &Pod, pod: &Pod) -> bool {
 }
 
 /// What is still lacking when these have gone.
-fn without<'c>(lacks: &[Lack], gone: impl Iterator<Item = &'c Candidate<'c>> + Clone) -> Vec<Lack> {
+fn without<'c>(
+    lacks: &[Lack],
+    gone: &(impl Iterator<Item = &'c Candidate<'c>> + Clone),
+) -> Vec<Lack> {
     let left = lacks.iter().map(|Lack { resource, amount }| {
         let freed = gone.clone().map(|one| one.has(resource)).fold(0, i64::saturating_add);
         Lack { resource: resource.clone(), amount: amount.saturating_sub(freed) }
@@ -102,7 +105,7 @@ fn nearest<'a>(
         });
         let Some((best, _)) = best else { return Err(NobodyHelps(told(&lacks))) };
         let best = candidates.swap_remove(best);
-        lacks = without(&lacks, std::iter::once(&best));
+        lacks = without(&lacks, &std::iter::once(&best));
         taken.push(best);
     }
     Ok(taken)

@@ -292,7 +292,7 @@ impl Machine {
         if wanted != found {
             correction.insert("annotations".into(), json!({ATTACHES: wanted}));
         }
-        (!correction.is_empty()).then(|| Value::Object(correction))
+        (!correction.is_empty()).then_some(Value::Object(correction))
     }
 
     /// The Node's status as it is now. What others have added to it stays, and conditions that

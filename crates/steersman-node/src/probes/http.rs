@@ -82,10 +82,7 @@ pub(crate) async fn call(
     let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(pod_ip);
     let url = url(action, host, port);
     let mut headers = headers(action, agent)?;
-    let why = match answered(&url, headers.clone()).await {
-        Ok(_) => return Ok(Called::Answered),
-        Err(why) => why,
-    };
+    let Err(why) = answered(&url, headers.clone()).await else { return Ok(Called::Answered) };
     if let Some(rest) = url.strip_prefix("https://").filter(|_| why == PLAIN) {
         headers.remove(AUTHORIZATION);
         if answered(&format!("http://{rest}"), headers).await.is_ok() {
