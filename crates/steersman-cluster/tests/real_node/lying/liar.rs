@@ -272,6 +272,7 @@ impl Liar {
             state: s::PodSandboxState::Ready.into(),
             created_at,
             labels: config.labels,
+            runtime_handler: asked.runtime_handler,
         };
         state.sandboxes.insert(id.clone(), sandbox);
         s::RunPodSandboxResponse { pod_sandbox_id: id }
