@@ -294,7 +294,7 @@ impl Worker {
     /// What plug-ins remember at first: nothing, and in some attempts that they are measured.
     fn fresh_state(&self) -> CycleState {
         let mut state = CycleState::default();
-        if self.attempts.fetch_add(1, Ordering::Relaxed) % TIMED_EVERY == 0 {
+        if self.attempts.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIMED_EVERY) {
             state.insert(Timed);
         }
         state
