@@ -110,6 +110,7 @@ impl Scheduler {
         let preempts = self.configuration.extenders.iter().any(|it| !it.preempt_verb.is_empty());
         handle.lists_candidates.store(preempts, Ordering::Relaxed);
         let metrics: SchedulerMetrics = manager.metrics().families();
+        handle.measure(metrics.clone());
         for profile in assembled.profiles.values_mut() {
             Arc::make_mut(profile).measure(metrics.clone());
         }

@@ -1,6 +1,6 @@
 //! What a namespace that goes tells about how far it is: five conditions, of which each says that
-//! all is well, or what is in the way, in the words of Kubernetes. Only of Pods that are left it
-//! says nothing there, as long as nothing else is deleted; here they are counted like the rest.
+//! all is well, or what is in the way, in the words of Kubernetes. As there, what is left is told of
+//! only when Pods are not in the way any more.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +43,8 @@ pub(super) struct Pass {
     pub(super) remaining: BTreeMap<String, usize>,
     /// How many objects each finalizer holds.
     pub(super) finalizers: BTreeMap<String, usize>,
+    /// Nothing but Pods was deleted yet, and some of them are left.
+    pub(super) waits_for_pods: bool,
 }
 
 impl Pass {
@@ -81,7 +83,7 @@ impl Pass {
         (Some(&conditions) != current).then_some(conditions)
     }
 
-    /// Reason and message of what is in the way, if a condition of this type has something.
+    /// Reason and message of what is in the way, if a condition of this type has something to tell.
     fn wrong(&self, type_: &str) -> Option<(&'static str, String)> {
         match type_ {
             "NamespaceDeletionDiscoveryFailure" if !self.undiscovered.is_empty() => {
@@ -90,6 +92,7 @@ impl Pass {
             "NamespaceDeletionContentFailure" if !self.failures.is_empty() => {
                 Some(("ContentDeletionFailed", self.content()))
             }
+            _ if self.waits_for_pods => None,
             "NamespaceContentRemaining" if !self.remaining.is_empty() => {
                 let left = self.remaining.iter();
                 let left =

@@ -53,13 +53,15 @@ async fn empty(namespace: &Namespace, client: &Client) -> Result<Pass> {
     let served = discovery::served_resources(client, &[]).await?;
     let content = plan::content(served.resources);
     let mut pass = Pass { undiscovered: served.failures, ..Pass::default() };
-    for resources in [content.pods, content.rest] {
-        for resource in resources {
-            delete_content(&resource, namespace, client, &mut pass).await;
-        }
-        if !(pass.remaining.is_empty() && pass.failures.is_empty()) {
-            break; // Pods that may still be there keep what they use
-        }
+    for resource in content.pods {
+        delete_content(&resource, namespace, client, &mut pass).await;
+    }
+    pass.waits_for_pods = !pass.remaining.is_empty();
+    if pass.waits_for_pods {
+        return Ok(pass); // they keep what they use
+    }
+    for resource in content.rest {
+        delete_content(&resource, namespace, client, &mut pass).await;
     }
     Ok(pass)
 }

@@ -142,6 +142,19 @@ fn conditions_say_what_is_left_and_who_holds_it() {
 }
 
 #[test]
+fn pods_that_are_in_the_way_are_not_told_of_unless_they_should_be_gone() {
+    let mut pass = Pass::default();
+    let pods = test_resource("v1", "Pod", "pods");
+    pass.note(&pods, "team", Leftover::of(&objects(&[&["x"]]), true).unwrap());
+    assert_eq!(bad(&pass).len(), 2);
+    pass.waits_for_pods = true;
+    assert!(bad(&pass).is_empty() && !pass.is_complete());
+    pass.note(&pods, "team", Leftover::of(&objects(&[&[]]), false).unwrap());
+    let told: Vec<String> = bad(&pass).into_iter().map(|(reason, _)| reason).collect();
+    assert_eq!(told, ["ContentDeletionFailed"]);
+}
+
+#[test]
 fn conditions_say_what_failed() {
     let pass = Pass {
         undiscovered: [("b.com/v1".into(), "down".into()), ("a.com/v2".into(), "gone".into())]

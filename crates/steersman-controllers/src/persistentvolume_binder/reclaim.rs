@@ -3,6 +3,11 @@
 use k8s_openapi::api::core::v1::PersistentVolume;
 use steersman::volumes::{PROVISIONED_BY, annotation};
 
+use super::provision::moved_to;
+
+/// On a volume whose provisioner was part of Kubernetes once: the driver that took over.
+const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
+
 /// What becomes of a volume whose claim is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reclaim {
@@ -16,9 +21,29 @@ pub(super) enum Reclaim {
     Fail(&'static str, String),
 }
 
+/// The volume that says which driver looks after it now, if it does not say so yet, or says so though
+/// none took over from its provisioner.
+pub(super) fn migrated(volume: &PersistentVolume) -> Option<PersistentVolume> {
+    let driver = moved_to(annotation(&volume.metadata, PROVISIONED_BY)?);
+    let said = annotation(&volume.metadata, MIGRATED_TO).filter(|said| !said.is_empty());
+    if said == driver {
+        return None;
+    }
+    let mut migrated = volume.clone();
+    let annotations = migrated.metadata.annotations.get_or_insert_default();
+    match driver {
+        Some(driver) => annotations.insert(MIGRATED_TO.to_owned(), driver.to_owned()),
+        None => annotations.remove(MIGRATED_TO),
+    };
+    Some(migrated)
+}
+
 /// What becomes of a volume.
 pub(super) fn reclaim(volume: &PersistentVolume) -> Reclaim {
     let Some(spec) = &volume.spec else { return Reclaim::Leave };
+    if annotation(&volume.metadata, MIGRATED_TO).is_some_and(|driver| !driver.is_empty()) {
+        return Reclaim::Leave; // its driver takes it away
+    }
     match spec.persistent_volume_reclaim_policy.as_deref() {
         Some("Retain") => Reclaim::Leave,
         Some("Delete") => match deletable(volume) {

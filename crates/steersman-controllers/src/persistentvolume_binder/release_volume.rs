@@ -8,7 +8,7 @@ use steersman::events::{NewEvent, Reference};
 use steersman::{Context, Next, ObjectKey, Result};
 
 use super::bind::{in_phase, unbound_volume};
-use super::reclaim::Reclaim;
+use super::reclaim::{Reclaim, migrated};
 use super::volume::{VolumeStep, plan};
 use super::{AGAIN, COMPONENT, claim_of};
 use crate::claims::pods_using;
@@ -19,6 +19,10 @@ pub(super) async fn reconcile(
     volume: Arc<PersistentVolume>,
     ctx: Context<PersistentVolume>,
 ) -> Result<Next> {
+    let volume = match migrated(&volume) {
+        Some(migrated) => Arc::new(ctx.update(&migrated).await?),
+        None => volume,
+    };
     let claim = find_claim(&volume, &ctx).await?;
     match plan(&volume, claim.as_deref()) {
         VolumeStep::Settled => {}

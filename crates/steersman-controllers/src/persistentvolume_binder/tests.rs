@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bind::{bound_claim, claim_status, in_phase, unbound_volume};
 use super::claim::{ClaimStep, Surroundings, plan};
-use super::reclaim::Reclaim;
+use super::reclaim::{Reclaim, migrated};
 use super::volume::{VolumeStep, plan as plan_volume};
 
 fn merge(base: &mut Value, changes: &Value) {
@@ -270,6 +270,29 @@ fn a_volume_is_reclaimed_as_its_policy_says() {
         let step = plan_volume(&volume(&changes), None);
         assert_eq!(step, VolumeStep::Release(expected), "{policy} {source}");
     }
+}
+
+#[test]
+fn a_volume_whose_provisioner_has_moved_is_left_to_the_driver_that_took_over() {
+    let by = |provisioner: &str| {
+        let annotations = json!({"pv.kubernetes.io/provisioned-by": provisioner});
+        volume(&json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"persistentVolumeReclaimPolicy": "Delete", "claimRef": {
+                "namespace": "default", "name": "data", "uid": "c"}},
+        }))
+    };
+    let old = by("kubernetes.io/aws-ebs");
+    let moved = migrated(&old).unwrap();
+    let annotations = moved.metadata.annotations.clone().unwrap();
+    assert_eq!(annotations["pv.kubernetes.io/migrated-to"], "ebs.csi.aws.com");
+    assert_eq!(migrated(&moved), None);
+    assert_eq!(plan_volume(&moved, None), VolumeStep::Release(Reclaim::Leave));
+    assert_eq!(migrated(&by("example.com/nfs")), None);
+    let mut back = moved;
+    let annotations = back.metadata.annotations.as_mut().unwrap();
+    annotations.insert("pv.kubernetes.io/provisioned-by".into(), "example.com/nfs".into());
+    assert_eq!(migrated(&back).unwrap(), *by("example.com/nfs"));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use steersman::object::{controller_of, is_controlled_by};
-use steersman::ownership::claim_children_where;
+use steersman::object::controller_of;
+use steersman::ownership::claim_children_among;
 use steersman::{Context, Error, Metrics, Next, Reconciler, Result, clock};
 
 use super::metrics::ReplicaMetrics;
@@ -56,11 +56,11 @@ impl ReplicaWorker {
 impl<K: Replicated> Reconciler<K> for ReplicaWorker {
     /// Brings the Pods of one ReplicaSet, or of what is like it, to the number it asks for.
     async fn reconcile(&self, object: Arc<K>, ctx: Context<K>) -> Result<Next> {
-        let uid = object.meta().uid.as_deref().unwrap_or_default();
-        // One that has ended or is about to can stand in for nobody, so it is not adopted.
-        let concerns = |pod: &Pod| pod::is_active(pod) || is_controlled_by(&pod.metadata, uid);
         let selector = object.selector();
-        let pods: Vec<Arc<Pod>> = claim_children_where(&ctx, selector.as_deref(), concerns).await?;
+        // One that has ended or is about to can stand in for nobody: it is not adopted, and stays with
+        // whom it is even if it is not selected any more.
+        let pods: Vec<Arc<Pod>> =
+            claim_children_among(&ctx, selector.as_deref(), pod::is_active).await?;
         let set = object.as_set();
         let now = clock::now();
         let corrected = match set.metadata.deletion_timestamp {

@@ -2,8 +2,10 @@
 //! pool, as a cloud would.
 //!
 //! Nothing listens there. But whoever waits for the address, as charts do, need not wait for ever.
-//! Services that name a class are somebody else's.
+//! Services that name a class are somebody else's. [`plan`] says what a Service gets, [`hosts`] which
+//! nodes a balancer would have, of which people are told.
 
+mod hosts;
 mod plan;
 mod reconcile;
 #[cfg(test)]
@@ -11,12 +13,14 @@ mod tests;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
-use steersman::Controller;
+use k8s_openapi::api::core::v1::{Node, Service};
+use steersman::handler::EnqueueRequestsFromMapFunc;
+use steersman::source::Watch;
 use steersman::workqueue::ExponentialBackoff;
+use steersman::{Controller, predicate};
 
 use crate::cidr::Cidr;
-use plan::concerns;
+use plan::{concerns, needs_update};
 use reconcile::Balancer;
 
 /// How soon, and how late at most, what failed is tried again: a cloud is not asked in a hurry. As in
@@ -25,9 +29,14 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_se
 
 /// The Service load balancer controller, which gives addresses of this pool.
 pub(crate) fn controller(pool: Cidr) -> Controller {
+    let balancer = Balancer::new(pool);
+    let balanced = balancer.clone();
+    let nodes = Watch::<Node>::of().when(predicate::funcs().on_update(hosts::differ));
     Controller::of::<Service>()
         .named("service-lb-controller")
+        .when(predicate::funcs().on_update(needs_update))
         .only(concerns)
+        .watches_with(nodes, EnqueueRequestsFromMapFunc::new(move |_: &Node| balanced.all()))
         .rate_limit(ExponentialBackoff::new(BACKOFF.0, BACKOFF.1))
-        .reconcile(Balancer::new(pool))
+        .reconcile(balancer)
 }

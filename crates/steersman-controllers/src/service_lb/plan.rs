@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
+use serde_json::{Value, json};
 
 use crate::cidr::Cidr;
 
@@ -28,7 +29,28 @@ pub(super) fn concerns(service: &Service) -> bool {
     wants(service) || has_finalizer(service)
 }
 
-fn wants(service: &Service) -> bool {
+/// Whether a change of a Service matters to its load balancer. What this controller writes does not.
+pub(super) fn needs_update(old: &Service, new: &Service) -> bool {
+    let leaves = new.metadata.deletion_timestamp.is_some() || !wants(new);
+    (has_finalizer(new) && leaves)
+        || wants(old) != wants(new)
+        || (wants(new) && about(old) != about(new))
+}
+
+/// What of a Service its load balancer depends on.
+pub(super) fn about(service: &Service) -> Value {
+    let spec = service.spec.clone().unwrap_or_default();
+    json!([
+        [service.metadata.uid, spec.load_balancer_ip],
+        [spec.external_traffic_policy, spec.session_affinity],
+        [service.metadata.annotations, spec.session_affinity_config],
+        [spec.ports, spec.external_ips, spec.load_balancer_source_ranges],
+        [spec.health_check_node_port, spec.ip_families.map(|families| families.len())],
+    ])
+}
+
+/// Whether a Service wants a load balancer of this controller.
+pub(super) fn wants(service: &Service) -> bool {
     let Some(spec) = &service.spec else { return false };
     spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none()
 }

@@ -1,12 +1,13 @@
-//! Which address a Service gets.
+//! Which address a Service gets, and when its load balancer has to be looked at.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::{Value, json};
 
-use super::plan::{FINALIZER, Step, plan};
+use super::hosts::{differ, hosts};
+use super::plan::{FINALIZER, Step, needs_update, plan};
 use crate::cidr::Cidr;
 
 fn next(metadata: &Value, spec: &Value, has: Option<&str>, taken: &[&str]) -> Step {
@@ -53,4 +54,78 @@ fn a_load_balancer_has_the_lowest_free_address_and_keeps_it() {
     ] {
         assert_eq!(next(metadata, &spec, has, taken), step, "{metadata} {spec} {has:?} {taken:?}");
     }
+}
+
+#[test]
+fn only_what_a_load_balancer_depends_on_matters_to_it() {
+    let service = |change: Value| -> Service {
+        let mut service = json!({
+            "metadata": {"uid": "u", "annotations": {"a": "b"}},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 30001}]},
+        });
+        for (key, value) in change.as_object().into_iter().flatten() {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                service[key][name] = value.clone();
+            }
+        }
+        serde_json::from_value(service).unwrap()
+    };
+    let plain = service(json!({}));
+    for (change, matters) in [
+        (json!({}), false),
+        (json!({"metadata": {"labels": {"x": "y"}, "finalizers": [FINALIZER]}}), false),
+        (json!({"spec": {"selector": {"app": "web"}}}), false),
+        (json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.200.0.1"}]}}}), false),
+        (json!({"metadata": {"annotations": {"a": "c"}}}), true),
+        (json!({"metadata": {"uid": "other"}}), true),
+        (json!({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}), true),
+        (json!({"spec": {"loadBalancerIP": "10.200.0.1"}}), true),
+        (json!({"spec": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}), true),
+        (json!({"spec": {"externalIPs": ["192.0.2.1"]}}), true),
+        (json!({"spec": {"externalTrafficPolicy": "Local"}}), true),
+        (json!({"spec": {"sessionAffinity": "ClientIP"}}), true),
+        (json!({"spec": {"healthCheckNodePort": 30002}}), true),
+        (json!({"spec": {"ipFamilies": ["IPv4", "IPv6"]}}), true),
+        (json!({"spec": {"type": "ClusterIP"}}), true),
+    ] {
+        assert_eq!(needs_update(&plain, &service(change.clone())), matters, "{change}");
+    }
+    let inside = |more: Value| {
+        let mut change = json!({"spec": {"type": "ClusterIP"}});
+        change["metadata"] = more;
+        service(change)
+    };
+    let held = json!({"finalizers": [FINALIZER]});
+    assert!(needs_update(&inside(held.clone()), &inside(held)), "it is still to go");
+    assert!(!needs_update(&inside(json!({})), &inside(json!({"annotations": {}}))));
+}
+
+#[test]
+fn nodes_that_are_kept_out_or_leave_are_not_behind_load_balancers() {
+    let node = |name: &str, change: Value| -> Node {
+        let mut node = json!({"metadata": {"name": name}, "spec": {"providerID": name}});
+        for (key, value) in change.as_object().into_iter().flatten() {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                node[key][name] = value.clone();
+            }
+        }
+        serde_json::from_value(node).unwrap()
+    };
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    let excluded = |value: &str| json!({"metadata": {"labels": {label: value}}});
+    let taint = json!({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"});
+    let nodes = [
+        node("a", json!({})),
+        node("b", excluded("")),
+        node("c", excluded("true")),
+        node("d", excluded("false")),
+        node("e", json!({"spec": {"taints": [taint.clone()]}})),
+        node("f", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}})),
+    ];
+    let found = hosts(&nodes.clone().map(std::sync::Arc::new));
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["a", "d"]);
+    let plain = node("a", json!({}));
+    assert!(differ(&plain, &node("a", excluded("true"))));
+    assert!(differ(&plain, &node("a", json!({"spec": {"providerID": "other"}}))));
+    assert!(!differ(&plain, &node("a", json!({"spec": {"taints": [taint]}}))));
 }

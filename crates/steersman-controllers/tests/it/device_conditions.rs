@@ -11,7 +11,7 @@ use steersman_testkit::Cluster;
 
 use crate::devices::{claim, node_of, user};
 use crate::events::told;
-use crate::objects::{is_ready, object};
+use crate::objects::{counted, is_ready, object};
 
 /// A device that any node reaches once it is attached to it, its class, and a Pod that wants it.
 async fn prepare(cluster: &Cluster) -> Result<()> {
@@ -61,6 +61,17 @@ async fn says(cluster: &Cluster, text: &str) -> Result<bool> {
     Ok(told(cluster, "Pod").await?.iter().any(|line| line.contains(text)))
 }
 
+/// How often it ended so that a Pod waited for its device.
+async fn waited(cluster: &Cluster, status: &str) -> Result<Option<f64>> {
+    let labels =
+        format!("profile=\"default-scheduler\",driver=\"gpu.example.com\",status={status:?}");
+    let took = format!("scheduler_dra_bindingconditions_wait_duration_seconds_count{{{labels}}}");
+    let count = format!("scheduler_dra_bindingconditions_allocations_total{{{labels}}}");
+    let count = counted(cluster, &count).await?;
+    assert_eq!(counted(cluster, &took).await?, count);
+    Ok(count)
+}
+
 #[steersman::test(nodes = 2)]
 async fn a_pod_is_bound_when_its_device_is_attached(cluster: Cluster) -> Result<()> {
     let client = cluster.client();
@@ -87,6 +98,7 @@ async fn a_pod_is_bound_when_its_device_is_attached(cluster: Cluster) -> Result<
     say(&cluster, "attached").await?;
     cluster.eventually("web", is_ready).await?;
     assert_eq!(node_of(&client.get("web").await?.unwrap()), Some(&*node));
+    assert_eq!(waited(&cluster, "success").await?, Some(1.0));
     Ok(())
 }
 
@@ -109,7 +121,10 @@ async fn a_claim_whose_device_cannot_be_attached_is_given_up_and_tried_again(
     assert_eq!(gpu.status.unwrap().devices, None, "what was said goes with the device");
     assert_eq!(node_of(&client.get("web").await?.unwrap()), None);
     say(&cluster, "attached").await?;
-    cluster.eventually("web", is_ready).await
+    cluster.eventually("web", is_ready).await?;
+    let ends = (waited(&cluster, "failure").await?, waited(&cluster, "success").await?);
+    assert_eq!(ends, (Some(1.0), Some(1.0)));
+    Ok(())
 }
 
 #[steersman::test(nodes = 2)]
@@ -124,6 +139,7 @@ async fn a_device_that_is_not_attached_in_time_is_given_up(cluster: Cluster) -> 
     let again = since(&client.get("gpu").await?.unwrap());
     assert!(again.is_some() && again != first, "{first:?} {again:?}");
     assert!(says(&cluster, "device binding timeout: ").await?);
+    assert_eq!(waited(&cluster, "timeout").await?, Some(1.0));
     say(&cluster, "attached").await?;
     cluster.eventually("web", is_ready).await
 }

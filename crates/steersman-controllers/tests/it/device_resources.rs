@@ -10,7 +10,7 @@ use steersman::Result;
 use steersman_testkit::Cluster;
 
 use crate::devices::{node_of, unscheduled};
-use crate::objects::{all, is_ready, object, pod};
+use crate::objects::{all, counted, is_ready, object, pod};
 
 const GPU: &str = "example.com/gpu";
 const OF: &str = "resource.kubernetes.io/extended-resource-claim";
@@ -80,6 +80,8 @@ async fn a_pod_gets_devices_for_a_resource_that_its_node_does_not_have(
     assert_eq!(Some(&owner.uid), web.metadata.uid.as_ref());
     let given = ["container-0-request-0=node-1/a", "container-1-request-0=node-1/b"];
     assert_eq!(devices(claim), given);
+    let created = "scheduler_resourceclaim_creates_total{status=\"success\"}";
+    assert_eq!(counted(&cluster, created).await?, Some(1.0));
     let told = web.status.unwrap().extended_resource_claim_status.unwrap();
     let mapping = |container: &str, request: &str| -> Value {
         json!({"containerName": container, "resourceName": GPU, "requestName": request})

@@ -82,6 +82,36 @@ async fn a_pod_that_has_ended_is_not_adopted(cluster: Cluster) -> Result<()> {
 }
 
 #[steersman::test]
+async fn a_pod_that_has_ended_stays_with_whom_it_is_whatever_its_labels(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&controller(0)).await?;
+    let owner: ReplicationController = cluster.client().get("web").await?.unwrap();
+    let once = json!({
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "steersman.dev/exit:0"}],
+    });
+    let mut ended = pod("ended", &once);
+    ended.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    ended.metadata.owner_references =
+        steersman::ownership::controller_reference(&owner).map(|owner| vec![owner]);
+    let more = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    cluster.client().patch::<ReplicationController, _>("web", &more).await?;
+    cluster.client().create(&ended).await?;
+    let succeeded =
+        |pod: &Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Succeeded");
+    cluster.eventually("ended", succeeded).await?;
+    let other = Patch::Merge(json!({"metadata": {"labels": {"app": "other"}}}));
+    cluster.client().patch::<Pod, _>("ended", &other).await?;
+    let more = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    cluster.client().patch::<ReplicationController, _>("web", &more).await?;
+    cluster.eventually("web", |rc: &ReplicationController| available(rc, 2)).await?;
+    let ended: Pod = cluster.client().get("ended").await?.expect("it is there still");
+    assert_eq!(ended.metadata.owner_references.map(|owners| owners.len()), Some(1));
+    Ok(())
+}
+
+#[steersman::test]
 async fn what_cannot_be_created_is_a_condition_until_it_can(cluster: Cluster) -> Result<()> {
     let quota: k8s_openapi::api::core::v1::ResourceQuota = object(json!({
         "apiVersion": "v1", "kind": "ResourceQuota",

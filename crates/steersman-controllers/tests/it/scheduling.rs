@@ -17,7 +17,7 @@ use steersman_scheduler::framework::{Cycle, Plugin, Points, PreFilter, Refusal};
 use steersman_scheduler::{Configuration, Scheduler};
 use steersman_testkit::Cluster;
 
-use crate::objects::{all_become, is_ready, object, pod};
+use crate::objects::{all_become, counted, is_ready, object, pod};
 
 fn asking(name: &str, cpu: &str) -> Pod {
     let resources = json!({"requests": {"cpu": cpu}});
@@ -52,7 +52,35 @@ async fn a_pod_that_fits_nowhere_is_scheduled_when_a_node_appears(cluster: Clust
         cluster.client().patch_status::<Node, _>("large", &patch).await?;
     }
     let bound = |pod: &Pod| pod.spec.as_ref().unwrap().node_name.as_deref() == Some("large");
-    cluster.eventually("big", bound).await
+    cluster.eventually("big", bound).await?;
+    for n in 0..10 {
+        cluster.client().create(&asking(&format!("small-{n}"), "100m")).await?;
+        cluster.eventually(format!("small-{n}").as_str(), is_ready).await?;
+    }
+    let of = |plugin: &str, point: &str| format!("{{plugin={plugin:?},extension_point={point:?},");
+    let fit = of("NodeResourcesFit", "Filter");
+    let scoring = of("NodeResourcesFit", "PreScore");
+    let point = "extension_point=\"PreEnqueue\",status=\"Success\"";
+    for (name, least) in [
+        // Three nodes did not fit, then one did.
+        (format!("plugin_evaluation_total{fit}profile=\"default-scheduler\"}}"), 4.0),
+        // That is measured of every tenth Pod.
+        (format!("plugin_execution_duration_seconds_count{scoring}status=\"Success\"}}"), 1.0),
+        (
+            format!(
+                "framework_extension_point_duration_seconds_count{{{point},\
+                 profile=\"default-scheduler\"}}"
+            ),
+            1.0,
+        ),
+        ("event_handling_duration_seconds_count{event=\"NodeAdd\"}".to_owned(), 4.0),
+        ("goroutines{operation=\"binding\"}".to_owned(), 0.0),
+        ("inflight_events{event=\"PodPopped\"}".to_owned(), 0.0),
+    ] {
+        let found = counted(&cluster, &format!("scheduler_{name}")).await?;
+        assert!(found >= Some(least), "{name}: {found:?}");
+    }
+    Ok(())
 }
 
 #[steersman::test]

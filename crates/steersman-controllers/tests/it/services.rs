@@ -217,6 +217,52 @@ async fn load_balancers_have_an_address_of_the_pool_until_they_go(cluster: Clust
 }
 
 #[steersman::test]
+async fn people_are_told_what_becomes_of_a_load_balancer(cluster: Cluster) -> Result<()> {
+    for node in ["node-0", "node-1", "node-2"] {
+        cluster.eventually(node, |_: &k8s_openapi::api::core::v1::Node| true).await?;
+    }
+    cluster.run(steersman_controllers::load_balancer("10.200.0.0/30".parse()?));
+    let balancer = json!({"type": "LoadBalancer", "selector": {"app": "web"}});
+    cluster.client().create(&service("a", &balancer)).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let said = async |reason: &str| -> Result<usize> {
+        let events: Vec<k8s_openapi::api::core::v1::Event> = all(&cluster).await?;
+        let of = events.iter().filter(|it| it.reason.as_deref() == Some(reason));
+        Ok(of.map(|it| usize::try_from(it.count.unwrap_or(1)).unwrap_or(0)).sum())
+    };
+    assert_eq!(said("EnsuredLoadBalancer").await?, 1);
+    let change = |change: Value| Patch::Merge(change);
+    let labelled = change(json!({"metadata": {"labels": {"x": "y"}}}));
+    cluster.client().patch::<Service, _>("a", &labelled).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(said("EnsuredLoadBalancer").await?, 1, "that is none of its business");
+    let annotated = change(json!({"metadata": {"annotations": {"x": "y"}}}));
+    cluster.client().patch::<Service, _>("a", &annotated).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(said("EnsuredLoadBalancer").await?, 2);
+    let extra: k8s_openapi::api::core::v1::Node =
+        object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "extra"}}));
+    cluster.client().create(&extra).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(said("UpdatedLoadBalancer").await?, 1);
+    // There are two addresses. Who gets none is held from the beginning, as if it had one.
+    for name in ["b", "c"] {
+        cluster.client().create(&service(name, &balancer)).await?;
+        cluster.advance(Duration::from_secs(1)).await;
+    }
+    let c: Service = cluster.client().get("c").await?.unwrap();
+    assert_eq!(c.metadata.finalizers.map(|all| all.len()), Some(1));
+    assert_eq!(said("EnsuringLoadBalancer").await?, 4);
+    assert_eq!(said("SyncLoadBalancerFailed").await?, 1);
+    cluster.client().delete::<Service>("c", &DeleteParams::default()).await?;
+    cluster.gone::<Service>("c").await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(said("DeletingLoadBalancer").await?, 0, "there was none");
+    assert_eq!(said("DeletedLoadBalancer").await?, 1);
+    Ok(())
+}
+
+#[steersman::test]
 async fn a_load_balancer_that_gets_no_address_is_tried_ever_later(cluster: Cluster) -> Result<()> {
     cluster.run(steersman_controllers::load_balancer("10.200.0.0/30".parse()?));
     let mut reconciles = cluster.reconciles();

@@ -56,6 +56,11 @@ impl Clone for CycleState {
     }
 }
 
+/// It is measured how long each plug-in takes in this attempt. That is not for nothing, so it is for
+/// few of them.
+#[derive(Clone)]
+pub(crate) struct Timed;
+
 /// The places in the snapshot of the nodes that are compared, in their order.
 #[derive(Clone)]
 pub(super) struct Compared(pub(super) Arc<[usize]>);

@@ -8,6 +8,7 @@ use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
 use super::pod_info::PodInfo;
+use crate::metrics::EventName;
 
 /// The kinds whose changes may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,40 +190,8 @@ pub struct ClusterEvent {
 
 impl ClusterEvent {
     /// What Kubernetes calls it, in metrics.
-    pub(crate) fn label(&self) -> String {
-        let resource = match self.resource {
-            Resource::AssignedPod => "AssignedPod",
-            Resource::UnscheduledPod => "UnschedulablePod",
-            Resource::Node => "Node",
-            Resource::Namespace => "Namespace",
-            Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
-            Resource::PersistentVolume => "PersistentVolume",
-            Resource::StorageClass => "storage.k8s.io/StorageClass",
-            Resource::CsiDriver => "storage.k8s.io/CSIDriver",
-            Resource::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
-            Resource::CsiNode => "storage.k8s.io/CSINode",
-            Resource::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
-            Resource::ResourceClaim => "resource.k8s.io/ResourceClaim",
-            Resource::DeviceClass => "resource.k8s.io/DeviceClass",
-            Resource::ResourceSlice => "resource.k8s.io/ResourceSlice",
-        };
-        let action = match self.action {
-            Action::ADD => "Add",
-            Action::DELETE => "Delete",
-            Action::NODE_ALLOCATABLE => "UpdateNodeAllocatable",
-            Action::NODE_LABEL => "UpdateNodeLabel",
-            Action::NODE_TAINT => "UpdateNodeTaint",
-            Action::NODE_CONDITION => "UpdateNodeCondition",
-            Action::NODE_ANNOTATION => "UpdateNodeAnnotation",
-            Action::NODE_DECLARED_FEATURE => "UpdateNodeDeclaredFeature",
-            Action::POD_LABEL => "UpdatePodLabel",
-            Action::POD_SCALE_DOWN => "UpdatePodScaleDown",
-            Action::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
-            Action::POD_TOLERATION => "UpdatePodToleration",
-            Action::POD_GENERATED_CLAIM => "UpdatePodGeneratedResourceClaim",
-            _ => "Update",
-        };
-        format!("{resource}{action}")
+    pub(crate) fn name(&self) -> EventName {
+        named(self.resource, self.action)
     }
 
     /// Whether somebody with these interests wants to know.
@@ -233,6 +202,53 @@ impl ClusterEvent {
     }
 }
 
+/// What Kubernetes calls an event, in metrics.
+pub(crate) fn named(resource: Resource, action: Action) -> EventName {
+    EventName { resource: resource.name(), action: action.name() }
+}
+
+impl Resource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AssignedPod => "AssignedPod",
+            Self::UnscheduledPod => "UnschedulablePod",
+            Self::Node => "Node",
+            Self::Namespace => "Namespace",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::StorageClass => "storage.k8s.io/StorageClass",
+            Self::CsiDriver => "storage.k8s.io/CSIDriver",
+            Self::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
+            Self::CsiNode => "storage.k8s.io/CSINode",
+            Self::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+            Self::ResourceClaim => "resource.k8s.io/ResourceClaim",
+            Self::DeviceClass => "resource.k8s.io/DeviceClass",
+            Self::ResourceSlice => "resource.k8s.io/ResourceSlice",
+        }
+    }
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ADD => "Add",
+            Self::DELETE => "Delete",
+            Self::NODE_ALLOCATABLE => "UpdateNodeAllocatable",
+            Self::NODE_LABEL => "UpdateNodeLabel",
+            Self::NODE_TAINT => "UpdateNodeTaint",
+            Self::NODE_CONDITION => "UpdateNodeCondition",
+            Self::NODE_ANNOTATION => "UpdateNodeAnnotation",
+            Self::NODE_DECLARED_FEATURE => "UpdateNodeDeclaredFeature",
+            Self::POD_LABEL => "UpdatePodLabel",
+            Self::POD_SCALE_DOWN => "UpdatePodScaleDown",
+            Self::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
+            Self::POD_TOLERATION => "UpdatePodToleration",
+            Self::POD_GENERATED_CLAIM => "UpdatePodGeneratedResourceClaim",
+            _ => "Update",
+        }
+    }
+}
+
 /// Whether an event may make a Pod fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -240,6 +256,16 @@ pub enum Hint {
     Queue,
     /// It does not.
     Skip,
+}
+
+impl Hint {
+    /// What Kubernetes calls it, in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Skip => "QueueSkip",
+        }
+    }
 }
 
 impl From<bool> for Hint {

@@ -27,7 +27,9 @@ mod topology;
 mod verdicts;
 
 pub(crate) use class_resources::{ClassResources, IMPLICIT};
+pub(crate) use cycle::Timed;
 pub use cycle::{Cycle, CycleState};
+pub(crate) use events::named;
 pub use events::{Action, Before, ClusterEvent, Hint, Interest, Object, Resource};
 pub use features::{declares, may_restart_all, needed_features};
 pub(crate) use fit_error::FitError;
@@ -44,7 +46,7 @@ pub use plugin::{
 pub use pod_info::{AffinityTerm, AffinityTerms, PodInfo, WeightedTerm};
 pub(crate) use pod_info::{PREEMPTED, is_exclusive};
 pub use profile::Profile;
-pub(crate) use profile::{Enabled, Failure, Helped};
+pub(crate) use profile::{Enabled, Failure, Helped, status_of};
 pub use refusal::{Code, Refusal};
 pub use requests::PodRequests;
 pub use resources::Resources;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
-use super::cycle::Cycle;
+use super::cycle::{Cycle, CycleState, Timed};
 use super::fit_error::FitError;
 use super::node_info::NodeInfo;
-use super::plugin::{Permit, Plugin, Points, PostFilter, Replacement};
+use super::plugin::{Permit, Plugin, Points, PostFilter, PreFilter, PreScore, Replacement};
 use super::pod_info::PodInfo;
 use super::refusal::{Code, Refusal};
 use super::verdicts::{Remembered, Verdict};
-use crate::metrics::SchedulerMetrics;
+use crate::metrics::{Evaluations, SchedulerMetrics};
 
 /// Plug-ins of one profile: which are skipped is noted in the bits of a number.
 const PLUGINS_MAX: usize = 64;
@@ -39,7 +39,15 @@ pub struct Profile {
     /// Whether more than one node is looked for, although no plug-in compares them.
     pub(super) looks_at_all: bool,
     /// Where it tells how long they take, if somebody wants to know.
-    metrics: Option<SchedulerMetrics>,
+    meter: Option<Meter>,
+}
+
+/// Where a profile tells what its plug-ins do.
+#[derive(Clone)]
+struct Meter {
+    metrics: SchedulerMetrics,
+    /// How often each was asked, by its place.
+    evaluations: Vec<Evaluations>,
 }
 
 /// Who is asked about nodes, in the bits of the places in the profile.
@@ -94,7 +102,7 @@ impl Profile {
             .filter(|place| plugins[*place].points.contains(Points::FILTER))
             .collect();
         let name = name.into();
-        Self { name, percentage, plugins, filters, looks_at_all: false, metrics: None }
+        Self { name, percentage, plugins, filters, looks_at_all: false, meter: None }
     }
 
     /// Somebody else has a say about which node it is.
@@ -104,15 +112,86 @@ impl Profile {
 
     /// Tells from now on how long plug-ins take.
     pub(crate) fn measure(&mut self, metrics: SchedulerMetrics) {
-        self.metrics = Some(metrics);
+        let of = |it: &Enabled| {
+            let asked = |point, name: &'static str| match it.points.contains(point) {
+                true => metrics.plugins.evaluations(it.plugin.name(), name, &self.name),
+                false => Default::default(),
+            };
+            Evaluations {
+                pre_filter: asked(Points::PRE_FILTER, "PreFilter"),
+                filter: asked(Points::FILTER, "Filter"),
+                pre_score: asked(Points::PRE_SCORE, "PreScore"),
+                score: asked(Points::SCORE, "Score"),
+            }
+        };
+        let evaluations = self.plugins.iter().map(of).collect();
+        self.meter = Some(Meter { metrics, evaluations });
     }
 
     /// The plug-ins at an extension point have been run.
     pub(crate) fn ran<T>(&self, point: &str, result: &Result<T, Code>, since: Instant) {
-        if let Some(metrics) = &self.metrics {
+        if let Some(meter) = &self.meter {
             let status = result.as_ref().err().map_or("Success", |code| code.as_str());
-            metrics.ran(point, status, &self.name, since);
+            meter.metrics.ran(point, status, &self.name, since);
         }
+    }
+
+    /// When a plug-in begins, if it is measured in this attempt how long each takes.
+    pub(crate) fn begin(&self, state: &CycleState) -> Option<Instant> {
+        (self.meter.is_some() && state.get::<Timed>().is_some()).then(Instant::now)
+    }
+
+    /// A plug-in that began then has done what it does at a point.
+    pub(crate) fn took(
+        &self,
+        plugin: &'static str,
+        point: &'static str,
+        status: &'static str,
+        began: Option<Instant>,
+    ) {
+        if let (Some(meter), Some(began)) = (&self.meter, began) {
+            meter.metrics.plugins.took(plugin, point, status, began);
+        }
+    }
+
+    /// How often the plug-in at a place was asked.
+    pub(super) fn evaluations(&self, place: usize) -> Option<&Evaluations> {
+        self.meter.as_ref()?.evaluations.get(place)
+    }
+
+    /// Lets the plug-in at a place look at the Pod.
+    pub(super) fn pre_filter_by(
+        &self,
+        place: usize,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<PreFilter, Refusal> {
+        let plugin = &*self.plugins[place].plugin;
+        let began = self.begin(&cycle.state);
+        let looked = plugin.pre_filter(cycle);
+        let is_skipped = matches!(looked, Ok(PreFilter::Skip));
+        self.took(plugin.name(), "PreFilter", status_of(is_skipped, looked.as_ref().err()), began);
+        if let Some(asked) = self.evaluations(place).filter(|_| !is_skipped) {
+            asked.pre_filter.inc();
+        }
+        looked
+    }
+
+    /// Lets the plug-in at a place prepare for scores.
+    pub(super) fn pre_score_by(
+        &self,
+        place: usize,
+        cycle: &mut Cycle<'_>,
+        nodes: &[Arc<NodeInfo>],
+    ) -> Result<PreScore, Refusal> {
+        let plugin = &*self.plugins[place].plugin;
+        let began = self.begin(&cycle.state);
+        let prepared = plugin.pre_score(cycle, nodes);
+        let is_skipped = matches!(prepared, Ok(PreScore::Skip));
+        self.took(plugin.name(), "PreScore", status_of(is_skipped, prepared.as_ref().err()), began);
+        if let Some(asked) = self.evaluations(place).filter(|_| !is_skipped) {
+            asked.pre_score.inc();
+        }
+        prepared
     }
 
     /// The name in `spec.schedulerName` of its Pods.
@@ -132,10 +211,10 @@ impl Profile {
 
     /// Whether a Pod may be queued; otherwise who keeps it from that.
     pub(crate) fn pre_enqueue(&self, pod: &Pod) -> Result<(), &'static str> {
-        for plugin in self.at(Points::PRE_ENQUEUE) {
-            plugin.pre_enqueue(pod).map_err(|_| plugin.name())?;
-        }
-        Ok(())
+        let began = Instant::now();
+        let refused = self.at(Points::PRE_ENQUEUE).find(|it| it.pre_enqueue(pod).is_err());
+        self.ran("PreEnqueue", &Ok(()), began);
+        refused.map_or(Ok(()), |plugin| Err(plugin.name()))
     }
 
     /// The plug-ins at an extension point, with their places.
@@ -165,11 +244,19 @@ impl Profile {
 
     /// The same as far as these filters say.
     fn filter_by(&self, wanted: u64, cycle: &Cycle<'_>, node: &NodeInfo) -> Verdict {
+        let is_timed = self.begin(&cycle.state).is_some();
         for &place in &self.filters {
-            if wanted & (1 << place) != 0 {
-                let plugin = &self.plugins[place].plugin;
-                plugin.filter(cycle, node).map_err(|refusal| (plugin.name(), refusal))?;
+            if wanted & (1 << place) == 0 {
+                continue;
             }
+            let plugin = &*self.plugins[place].plugin;
+            let began = is_timed.then(Instant::now);
+            let verdict = plugin.filter(cycle, node);
+            self.took(plugin.name(), "Filter", status_of(false, verdict.as_ref().err()), began);
+            if let Some(asked) = self.evaluations(place) {
+                asked.filter.inc();
+            }
+            verdict.map_err(|refusal| (plugin.name(), refusal))?;
         }
         Ok(())
     }
@@ -268,7 +355,11 @@ impl Profile {
         let mut reasons = Vec::new();
         let mut helped = Helped::No;
         for plugin in self.at(Points::POST_FILTER) {
-            match plugin.post_filter(cycle, &error.refusals) {
+            let began = self.begin(&cycle.state);
+            let help = plugin.post_filter(cycle, &error.refusals);
+            let refusal = help.as_ref().and_then(|help| help.as_ref().err());
+            self.took(plugin.name(), "PostFilter", status_of(false, refusal), began);
+            match help {
                 None => {}
                 Some(Ok(help)) => {
                     error.post_filter = None;
@@ -299,7 +390,11 @@ impl Profile {
     ) -> Result<(), (&'static str, Refusal)> {
         let began = Instant::now();
         for plugin in self.at(Points::RESERVE) {
-            if let Err(refusal) = plugin.reserve(cycle, node) {
+            let it_began = self.begin(&cycle.state);
+            let reserved = plugin.reserve(cycle, node);
+            let status = status_of(false, reserved.as_ref().err());
+            self.took(plugin.name(), "Reserve", status, it_began);
+            if let Err(refusal) = reserved {
                 self.ran::<()>("Reserve", &Err(refusal.code), began);
                 self.unreserve(&cycle.state, cycle.info, node.name());
                 return Err((plugin.name(), refusal));
@@ -310,10 +405,14 @@ impl Profile {
     }
 
     /// Lets plug-ins give back what they took for a Pod, in the opposite order.
-    pub(crate) fn unreserve(&self, state: &super::CycleState, pod: &PodInfo, node: &str) {
+    pub(crate) fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
+        let began = Instant::now();
         for it in self.plugins.iter().rev().filter(|it| it.points.contains(Points::RESERVE)) {
+            let it_began = self.begin(state);
             it.plugin.unreserve(state, pod, node);
+            self.took(it.plugin.name(), "Unreserve", status_of(false, None), it_began);
         }
+        self.ran("Unreserve", &Ok(()), began);
     }
 
     /// Whether a Pod may be bound: who makes it wait and for how long, or who is against it.
@@ -325,7 +424,10 @@ impl Profile {
         let began = Instant::now();
         let mut waits = Vec::new();
         for plugin in self.at(Points::PERMIT) {
-            match plugin.permit(cycle, node) {
+            let it_began = self.begin(&cycle.state);
+            let permitted = plugin.permit(cycle, node);
+            self.took(plugin.name(), "Permit", permission(&permitted), it_began);
+            match permitted {
                 Permit::Allow => {}
                 Permit::Wait(time) => waits.push((plugin.name(), time)),
                 Permit::Reject(refusal) => {
@@ -336,6 +438,23 @@ impl Profile {
         }
         self.ran("Permit", &Ok(()), began);
         Ok(waits)
+    }
+}
+
+/// What came of asking a plug-in, in Kubernetes' words.
+pub(crate) fn status_of(is_skipped: bool, refusal: Option<&Refusal>) -> &'static str {
+    match refusal {
+        Some(refusal) => refusal.code.as_str(),
+        None if is_skipped => "Skip",
+        None => "Success",
+    }
+}
+
+fn permission(permitted: &Permit) -> &'static str {
+    match permitted {
+        Permit::Allow => "Success",
+        Permit::Wait(_) => "Wait",
+        Permit::Reject(refusal) => refusal.code.as_str(),
     }
 }
 

@@ -159,7 +159,7 @@ impl Profile {
             cycle.state.insert(classes);
         }
         for (place, Enabled { plugin, .. }) in self.placed(Points::PRE_FILTER) {
-            match plugin.pre_filter(cycle) {
+            match self.pre_filter_by(place, cycle) {
                 Ok(PreFilter::All) => {}
                 Ok(PreFilter::Skip) => cycle.skipped_filters |= 1 << place,
                 Ok(PreFilter::Only(names)) => {
@@ -212,7 +212,7 @@ impl Profile {
         cycle.skipped_scores = 0;
         let began = Instant::now();
         for (place, Enabled { plugin, .. }) in self.placed(Points::PRE_SCORE) {
-            match plugin.pre_score(cycle, nodes) {
+            match self.pre_score_by(place, cycle, nodes) {
                 Ok(PreScore::Score) => {}
                 Ok(PreScore::Skip) => cycle.skipped_scores |= 1 << place,
                 Err(refusal) => {
@@ -230,7 +230,9 @@ impl Profile {
                 continue;
             }
             let mut scores = score(cycle, (place, &**plugin), nodes, &places);
+            let it_began = self.begin(&cycle.state);
             plugin.normalize(cycle, nodes, &mut scores);
+            self.took(plugin.name(), "ScoreExtensionNormalize", "Success", it_began);
             if let Some(score) = scores.iter().find(|score| !(0..=SCORE_MAX).contains(*score)) {
                 let name = plugin.name();
                 return Err(format!(
@@ -257,15 +259,26 @@ fn score(
     nodes: &[Arc<NodeInfo>],
     places: &[usize],
 ) -> Vec<i64> {
+    if let Some(asked) = cycle.profile.evaluations(number) {
+        asked.score.inc_by(nodes.len() as u64);
+    }
+    let began = cycle.profile.begin(&cycle.state);
     if let Some(scores) = plugin.score_all(cycle, nodes) {
+        cycle.profile.took(plugin.name(), "Score", "Success", began);
         return scores;
     }
+    let one = |node: &NodeInfo| {
+        let began = began.map(|_| Instant::now());
+        let score = plugin.score(cycle, node);
+        cycle.profile.took(plugin.name(), "Score", "Success", began);
+        score
+    };
     if !plugin.scores_locally(cycle) {
-        return nodes.iter().map(|node| plugin.score(cycle, node)).collect();
+        return nodes.iter().map(|node| one(node)).collect();
     }
     let all = cycle.snapshot.nodes();
     let mut known = cycle.snapshot.remembered(cycle);
-    known.scores(number, places, |place| plugin.score(cycle, &all[place])).collect()
+    known.scores(number, places, |place| one(&all[place])).collect()
 }
 
 /// Tells the weighted scores of a plug-in, as kube-scheduler does at its highest level of logging.

@@ -10,6 +10,7 @@ use super::chosen_volumes::ChosenVolumes;
 use super::device_selectors::Selectors;
 use super::under_way::UnderWay;
 use crate::framework::Lister;
+use crate::metrics::SchedulerMetrics;
 
 /// What plug-ins of all profiles share.
 #[derive(Default)]
@@ -25,6 +26,7 @@ pub(crate) struct Handle {
     /// Whether somebody beside plug-ins has a say in who has to go.
     pub(crate) lists_candidates: AtomicBool,
     cluster: OnceLock<Cluster>,
+    metrics: OnceLock<SchedulerMetrics>,
 }
 
 /// The cluster, once there is one.
@@ -37,6 +39,16 @@ impl Handle {
     /// From now on there is a cluster; only tests have none to write to.
     pub(crate) fn begin(&self, lister: Arc<dyn Lister>, client: Option<Client>) {
         let _ = self.cluster.set(Cluster { lister, client });
+    }
+
+    /// From now on it is told what is done.
+    pub(crate) fn measure(&self, metrics: SchedulerMetrics) {
+        let _ = self.metrics.set(metrics);
+    }
+
+    /// Where that is told, if somebody wants to know.
+    pub(crate) fn metrics(&self) -> Option<&SchedulerMetrics> {
+        self.metrics.get()
     }
 
     /// Objects as the caches have them.

@@ -1,6 +1,6 @@
 //! What happens while a Pod is being decided upon: it may help the Pod, which does not wait yet.
 
-use std::collections::{HashMap, VecDeque, vec_deque};
+use std::collections::{BTreeMap, HashMap, VecDeque, vec_deque};
 use std::sync::Arc;
 
 use crate::framework::{ClusterEvent, PodInfo};
@@ -82,6 +82,16 @@ impl InFlight {
                 Meanwhile::Events(self.events.range(skipped.min(self.events.len())..))
             }
         }
+    }
+
+    /// How many events of each name are remembered, and for how many Pods.
+    pub(super) fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for event in &self.events {
+            *counts.entry(event.name().to_string()).or_default() += 1;
+        }
+        counts.insert("PodPopped".to_owned(), self.pods.len());
+        counts
     }
 
     /// Ends the decision about a Pod.

@@ -148,10 +148,15 @@ impl SchedulingQueue {
         refused
     }
 
+    /// What happened while Pods are being decided upon, and how many of those there are.
+    pub(crate) fn in_flight(&self) -> BTreeMap<String, usize> {
+        self.in_flight.counts()
+    }
+
     fn came(&self, queue: &str, why: Why<'_>) {
         if let Some(metrics) = &self.metrics {
             match why {
-                Why::Event(event) => metrics.came(queue, &event.label()),
+                Why::Event(event) => metrics.came(queue, &event.name().to_string()),
                 Why::Named(name) => metrics.came(queue, name),
             }
         }
@@ -255,6 +260,7 @@ impl SchedulingQueue {
         patience: Duration,
     ) {
         pending.patience = patience;
+        pending.was_flushed = false;
         pending.queued.timestamp = Instant::now();
         pending.plugins = error.map(|error| error.plugins.clone()).unwrap_or_default();
         pending.waits_for = error.map(|error| error.pending.clone()).unwrap_or_default();
@@ -384,7 +390,7 @@ impl SchedulingQueue {
             }
             let pod = pod.get_or_insert_with(&read);
             let Some(pod) = pod else { return When::Later };
-            if plugin.hint(pod, event) == Hint::Skip {
+            if self.hint(&**plugin, pod, event) == Hint::Skip {
                 continue;
             }
             if pending.waits_for.contains(name) {
@@ -393,6 +399,15 @@ impl SchedulingQueue {
             when = When::AfterBackoff;
         }
         when
+    }
+
+    /// Whether an event helps a Pod, as a plug-in says.
+    fn hint(&self, plugin: &dyn Plugin, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let Some(metrics) = &self.metrics else { return plugin.hint(pod, event) };
+        let began = Instant::now();
+        let hint = plugin.hint(pod, event);
+        metrics.plugins.hinted(plugin.name(), event.name(), hint.name(), began.elapsed());
+        hint
     }
 
     /// Whether the Pod is not unschedulable any more.
@@ -446,6 +461,7 @@ impl SchedulingQueue {
             Err(plugin) => {
                 pending.plugins.insert(plugin);
                 pending.gated_by = Some(plugin);
+                pending.was_flushed = false;
                 self.lay_aside(pending, why);
                 None
             }
@@ -483,6 +499,7 @@ impl SchedulingQueue {
         for uid in uids.collect::<Vec<_>>() {
             if let Some(mut pending) = self.unschedulable.remove(&uid) {
                 pending.queued.timestamp = now;
+                pending.was_flushed = true;
                 self.activate(pending, None, Why::WAITED);
             }
         }

@@ -42,6 +42,8 @@ pub(crate) struct Pending {
     pub(crate) patience: Duration,
     /// When it was tried for the first time.
     pub(crate) first_tried: Option<Instant>,
+    /// Whether it is tried again only because it has been unschedulable for so long.
+    pub(crate) was_flushed: bool,
 }
 
 impl Deref for Pending {
@@ -56,9 +58,18 @@ impl Pending {
     /// A Pod that is new.
     pub(crate) fn new(queued: QueuedPod) -> Self {
         let (plugins, waits_for) = Default::default();
-        let (refused, errors, first_tried, gated_by) = Default::default();
-        let patience = PATIENCE;
-        Self { queued, refused, errors, plugins, waits_for, gated_by, patience, first_tried }
+        let (refused, errors, first_tried, gated_by, was_flushed) = Default::default();
+        Self {
+            queued,
+            refused,
+            errors,
+            plugins,
+            waits_for,
+            gated_by,
+            patience: PATIENCE,
+            first_tried,
+            was_flushed,
+        }
     }
 
     /// When it is tried again if nothing happens; never while it has gates.

@@ -301,3 +301,55 @@ async fn a_pod_that_could_not_be_bound_is_not_new_when_it_says_so() {
     assert_eq!(fixture.queue.depth(), Depth { backoff: 1, ..Depth::default() });
     assert_eq!(fixture.pop(), None, "something went wrong with it");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_tried_only_since_it_has_waited_for_long_is_known_until_it_is_refused_again() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    let first = fixture.queue.pop().unwrap();
+    assert!(!first.was_flushed);
+    fixture.queue.put_back(first, Some(&refused("NodeResourcesFit")));
+    advance(Duration::from_secs(301)).await;
+    let flushed = fixture.queue.pop().unwrap();
+    assert!(flushed.was_flushed);
+    fixture.queue.put_back(flushed, Some(&refused("NodeResourcesFit")));
+    assert!(fixture.queue.happened(&pod_gone()));
+    advance(Duration::from_secs(10)).await;
+    assert!(!fixture.queue.pop().unwrap().was_flushed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_told_how_long_plug_ins_think_about_an_event() {
+    let metrics = steersman::Metrics::default();
+    let mut fixture = Fixture::new();
+    fixture.queue.measure(metrics.families());
+    fixture.set(&asking("p", "1"));
+    fixture.refuse("NodeResourcesFit");
+    let small = json!({"status": {"allocatable": {"cpu": "100m"}}});
+    assert!(!fixture.queue.happened(&node_added(&small)));
+    assert!(fixture.queue.happened(&node_added(&json!({}))));
+    let told = metrics.render_text();
+    for hint in ["Queue", "QueueSkip"] {
+        let line = format!(
+            "scheduler_queueing_hint_execution_duration_seconds_count{{\
+             plugin=\"NodeResourcesFit\",event=\"NodeAdd\",hint={hint:?}}} 1"
+        );
+        assert!(told.contains(&line), "{line} is not in\n{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_while_a_pod_is_decided_upon_is_counted() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    let pending = fixture.queue.pop().unwrap();
+    fixture.queue.happened(&pod_gone());
+    fixture.queue.happened(&pod_gone());
+    fixture.queue.happened(&node_added(&json!({})));
+    let counted = |name: &str, count: usize| (name.to_owned(), count);
+    let expected =
+        [counted("AssignedPodDelete", 2), counted("NodeAdd", 1), counted("PodPopped", 1)];
+    assert_eq!(fixture.queue.in_flight(), expected.into());
+    fixture.queue.done(&pending.info.uid);
+    assert_eq!(fixture.queue.in_flight(), [counted("PodPopped", 0)].into());
+}

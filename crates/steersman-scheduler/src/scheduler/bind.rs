@@ -19,7 +19,7 @@ use super::report::Report;
 use super::{Attempt, Worker};
 use crate::framework::{
     Action, Before, Binding, ClusterEvent, Code, FitError, Object, Points, Profile, Refusal,
-    Resource,
+    Resource, status_of,
 };
 use crate::metrics::Attempted;
 
@@ -68,6 +68,7 @@ impl Worker {
     /// the queue.
     pub(super) async fn bind(&self, attempt: Attempt, profile: &Profile, binding: Binding) {
         let mut pod = Arc::clone(&binding.pod);
+        let _running = self.metrics.work.binding();
         let bound = self.try_to_bind(profile, &binding, &mut pod);
         let bound = AssertUnwindSafe(bound).catch_unwind().await;
         let failure = match bound {
@@ -119,7 +120,7 @@ impl Worker {
         permitted.map_err(|(plugin, refusal)| Failure::not_permitted(plugin, refusal))?;
         self.shared.lock().queue.done(&binding.info.uid);
         let began = Instant::now();
-        let ready = self.prepare(&binding.info.uid, prepared).await;
+        let ready = self.prepare(profile, binding, prepared).await;
         profile.ran("PreBind", &ready.as_ref().map_err(|_| Code::Error), began);
         ready?;
         let Ok(_turn) = self.turns.acquire().await else { return Err(Failure::Overtaken) };
@@ -133,7 +134,10 @@ impl Worker {
         let began = Instant::now();
         for plugin in profile.at(Points::BIND) {
             if let Some(bound) = plugin.bind(binding) {
+                let it_began = profile.begin(&binding.state);
                 let bound = bound.await;
+                let status = if bound.is_ok() { "Success" } else { "Error" };
+                profile.took(plugin.name(), "Bind", status, it_began);
                 profile.ran("Bind", &bound.as_ref().map_err(|_| Code::Error), began);
                 return match bound {
                     Ok(()) => Ok(()),
@@ -146,12 +150,23 @@ impl Worker {
     }
 
     /// Lets plug-ins do what comes before binding, until somebody needs the place more.
-    async fn prepare(&self, uid: &Arc<str>, prepared: Prepared<'_>) -> Result<(), Failure> {
+    async fn prepare(
+        &self,
+        profile: &Profile,
+        binding: &Binding,
+        prepared: Prepared<'_>,
+    ) -> Result<(), Failure> {
         if prepared.is_empty() {
             return Ok(());
         }
-        let mut preparation = self.shared.pre_binding.begin(uid);
+        let mut preparation = self.shared.pre_binding.begin(&binding.info.uid);
         for (name, prepared) in prepared {
+            let began = profile.begin(&binding.state);
+            let prepared = async {
+                let done = prepared.await;
+                profile.took(name, "PreBind", status_of(false, done.as_ref().err()), began);
+                done
+            };
             let why = tokio::select! {
                 biased;
                 done = prepared => match done {
@@ -201,6 +216,9 @@ impl Worker {
         self.metrics.attempted(Attempted::Scheduled, profile.name(), attempt.began.elapsed());
         let first = attempt.pending.first_tried.unwrap_or(attempt.began);
         self.metrics.bound(attempt.pending.attempts, first.elapsed());
+        if attempt.pending.was_flushed {
+            self.metrics.work.bound_after_flush();
+        }
         let (key, node) = (&binding.info.key, &binding.node);
         tracing::debug!(pod = %key, node = &**node, "pod bound");
         let note = format!("Successfully assigned {key} to {node}");
@@ -208,7 +226,9 @@ impl Worker {
         self.recorder_of(profile).event(&*binding.pod, event);
         let began = Instant::now();
         for plugin in profile.at(Points::POST_BIND) {
+            let it_began = profile.begin(&binding.state);
             plugin.post_bind(binding);
+            profile.took(plugin.name(), "PostBind", "Success", it_began);
         }
         profile.ran("PostBind", &Ok(()), began);
     }

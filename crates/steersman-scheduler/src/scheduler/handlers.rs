@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use steersman::informer::{Event, Informer, Registration};
 use steersman::object::Object as Kind;
+use tokio::time::Instant;
 
 use super::informers::Informers;
 use super::shared::{Shared, State};
@@ -88,39 +89,47 @@ fn on_change<K: Kind>(
     resource: Resource,
     object: fn(Before<K>) -> Object,
 ) {
+    let began = Instant::now();
     let is_storage =
         matches!(resource, Resource::PersistentVolumeClaim | Resource::PersistentVolume);
     if is_storage {
         shared.storage.send_modify(|changes| *changes += 1);
     }
-    if !shared.lock().queue.listens() {
-        return;
-    }
     let new = || event.object().object();
+    let listens = shared.lock().queue.listens();
     let (action, before) = match event {
-        Event::Added { .. } => (Action::ADD, Before { old: None, new: new() }),
+        Event::Added { .. } => (Action::ADD, listens.then(|| Before { old: None, new: new() })),
         Event::Updated { old, .. } => {
-            (Action::OTHER_UPDATE, Before { old: old.object(), new: new() })
+            let before = listens.then(|| Before { old: old.object(), new: new() });
+            (Action::OTHER_UPDATE, before)
         }
-        Event::Deleted { .. } => (Action::DELETE, Before { old: new(), new: None }),
+        Event::Deleted { .. } => {
+            (Action::DELETE, listens.then(|| Before { old: new(), new: None }))
+        }
         _ => return,
     };
-    shared.happened(&ClusterEvent { resource, action, object: object(before) });
+    if let Some(before) = before {
+        shared.happened(&ClusterEvent { resource, action, object: object(before) });
+    }
+    shared.handled(resource, action, began);
 }
 
 fn on_node(shared: &Shared, event: &Event<Node>) {
+    let began = Instant::now();
     let item = event.object();
     let resource = Resource::Node;
     if let Event::Deleted { .. } = event {
         let old = shared.lock().cache.remove_node(&item.key().name);
         let object = Object::Node(Before { old, new: None });
-        return shared.happened(&ClusterEvent { resource, action: Action::DELETE, object });
+        shared.happened(&ClusterEvent { resource, action: Action::DELETE, object });
+        return shared.handled(resource, Action::DELETE, began);
     }
     let Some(new) = item.object() else { return };
     let old = shared.lock().cache.set_node(Arc::clone(&new));
     for action in node_changes(old.as_deref(), &new) {
         let object = Object::Node(Before { old: old.clone(), new: Some(Arc::clone(&new)) });
         shared.happened(&ClusterEvent { resource, action, object });
+        shared.handled(resource, action, began);
     }
 }
 
@@ -148,8 +157,22 @@ fn node_changes(old: Option<&Node>, new: &Node) -> Vec<Action> {
 }
 
 fn on_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) {
+    let began = Instant::now();
+    let has_node = take_in_pod(shared, profiles, event);
+    let action = match event {
+        Event::Added { .. } => Action::ADD,
+        Event::Updated { .. } => Action::OTHER_UPDATE,
+        Event::Deleted { .. } => Action::DELETE,
+        _ => return,
+    };
+    let resource = if has_node { Resource::AssignedPod } else { Resource::UnscheduledPod };
+    shared.handled(resource, action, began);
+}
+
+/// Takes in what happened to a Pod. Whether it has a node, or had one.
+fn take_in_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) -> bool {
     let item = event.object();
-    let Some(uid) = item.uid() else { return };
+    let Some(uid) = item.uid() else { return false };
     if let Event::Deleted { .. } = event {
         return gone(shared, uid);
     }
@@ -158,18 +181,20 @@ fn on_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) {
     {
         gone(shared, before); // another took its name
     }
-    let Some(pod) = item.object() else { return };
+    let Some(pod) = item.object() else { return false };
     let nominated = match event {
         Event::Updated { old, .. } if old.uid() == Some(uid) => {
             old.object().filter(|old| is_nominated(old))
         }
         _ => None,
     };
-    match bound_to(&pod) {
-        _ if is_terminal(&pod) => gone(shared, uid),
+    let node = bound_to(&pod);
+    match node {
+        _ if is_terminal(&pod) => _ = gone(shared, uid),
         Some(node) => assigned(shared, &pod, node),
         None => unassigned(shared, profiles, &pod, nominated.as_deref()),
     }
+    node.is_some()
 }
 
 fn assigned(shared: &Shared, pod: &Pod, node: &str) {
@@ -236,8 +261,8 @@ fn freed(shared: &Shared, old: Arc<PodInfo>, priority_max: i32) {
     shared.happened_for(&ClusterEvent { resource, action, object }, priority_max);
 }
 
-/// A Pod takes nothing any more.
-fn gone(shared: &Shared, uid: &str) {
+/// A Pod takes nothing any more. Whether it took something of a node.
+fn gone(shared: &Shared, uid: &str) -> bool {
     let mut state = shared.lock();
     state.queue.remove(uid);
     let nominated = state.unnominate(uid);
@@ -247,6 +272,7 @@ fn gone(shared: &Shared, uid: &str) {
     drop(state);
     shared.waiting.reject(uid, "", "removed");
     shared.storage.send_modify(|changes| *changes += 1); // nobody needs its volumes any more
+    let had_node = old.is_some();
     match (old, nominated) {
         _ if !listens => {}
         (Some(old), _) => freed(shared, old, i32::MAX),
@@ -256,6 +282,7 @@ fn gone(shared: &Shared, uid: &str) {
         }
         (None, None) => {}
     }
+    had_node
 }
 
 /// A Pod goes: who has waited for nothing else may be tried when that helps.

@@ -15,6 +15,7 @@ mod waiting;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -38,7 +39,7 @@ pub use self::waiting::WaitingPods;
 use crate::extender::{ExtenderConfiguration, Extenders};
 use crate::framework::{
     Binding, Cycle, CycleState, Failure, FitError, Helped, Lister, Nominator, Plugin, PodInfo,
-    Points, PostFilter, Profile, Refusal, Snapshot,
+    Points, PostFilter, Profile, Refusal, Snapshot, Timed,
 };
 use crate::metrics::{Attempted, SchedulerMetrics};
 use crate::names::PART;
@@ -55,6 +56,8 @@ const GRACE: Duration = Duration::from_millis(300);
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// How long that may take, at most, before people are told that Pods wait for it.
 const ARRIVAL_SECONDS: i64 = 5;
+/// In every so many attempts it is measured how long each plug-in takes.
+const TIMED_EVERY: u64 = 10;
 /// What a Pod is told if there are no nodes.
 const NO_NODES: &str = "no nodes available to schedule pods";
 
@@ -81,6 +84,8 @@ struct Worker {
     shared: Arc<Shared>,
     /// Limits how many Pods are bound at the same time.
     turns: Semaphore,
+    /// How many attempts there were.
+    attempts: AtomicU64,
 }
 
 /// An attempt to schedule a Pod, and when it began.
@@ -140,6 +145,7 @@ pub(crate) async fn run(
     handle.begin(Arc::clone(&lister), Some(client.with_field_manager(PART)));
     let shared = Arc::new(Shared::new(queue, Arc::clone(&handle), waiting));
     metrics.measure(&shared);
+    shared.measure(metrics.work.clone());
     let synced = async {
         handlers::follow(&informers, &shared, &profiles).await;
         informers.synced().await;
@@ -159,6 +165,7 @@ pub(crate) async fn run(
         extenders,
         shared,
         turns: Semaphore::new(BOUND_AT_ONCE),
+        attempts: AtomicU64::new(0),
     });
     worker.work(stop).await;
     Ok(())
@@ -236,7 +243,7 @@ impl Worker {
             snapshot,
             lister: &self.lister,
             nominator,
-            state: CycleState::default(),
+            state: self.fresh_state(),
             profile: &profile,
             skipped_filters: 0,
             skipped_scores: 0,
@@ -282,6 +289,15 @@ impl Worker {
                 Some(self.failed(Attempt { pending, began }, &pod, report, None))
             }
         }
+    }
+
+    /// What plug-ins remember at first: nothing, and in some attempts that they are measured.
+    fn fresh_state(&self) -> CycleState {
+        let mut state = CycleState::default();
+        if self.attempts.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIMED_EVERY) {
+            state.insert(Timed);
+        }
+        state
     }
 
     /// No node can run a Pod: maybe others go for it.
@@ -428,7 +444,9 @@ impl Worker {
             informers: &self.informers,
             shared: &self.shared,
         };
-        preemption.carry_out(&means).await;
+        let began = Instant::now();
+        let succeeded = preemption.carry_out(&means).await;
+        self.metrics.work.preempted(succeeded, began.elapsed());
     }
 
     /// Tells why a Pod has to wait, and puts it back into the queue: in this order, so that what is

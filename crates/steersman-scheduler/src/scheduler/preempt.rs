@@ -34,8 +34,8 @@ pub(super) struct Means<'a> {
 impl Preemption {
     /// Deletes the victims, all but the last at once. Meanwhile the Pod is kept out of the queue, until
     /// the last is seen to go: it would choose other victims if it were tried before, and might wait
-    /// forever if it heard of that too late.
-    pub(super) async fn carry_out(&self, means: &Means<'_>) {
+    /// forever if it heard of that too late. Whether all went well.
+    pub(super) async fn carry_out(&self, means: &Means<'_>) -> bool {
         self.unnominate_lesser(means).await;
         let (last, others) = match self.victims.split_last() {
             Some((last, others)) => (Some(last), others),
@@ -60,6 +60,7 @@ impl Preemption {
             state.queue.retry(&self.info.uid); // nobody goes any more, of whom it would hear
             means.shared.wake.notify_one();
         }
+        failure.is_none()
     }
 
     /// Pods that matter less and were to go to the same node look for another.

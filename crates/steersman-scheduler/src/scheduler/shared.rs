@@ -1,14 +1,15 @@
 //! What informers tell and decisions need, behind one lock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::pre_binding::PreBinding;
 use super::waiting::WaitingPods;
 use crate::cache::Cache;
-use crate::framework::{ClusterEvent, Nominator, PodInfo};
-use crate::metrics::{Kept, Reading};
+use crate::framework::{Action, ClusterEvent, Nominator, PodInfo, Resource, named};
+use crate::metrics::{Kept, Reading, WorkMetrics};
 use crate::plugins::Handle;
 use crate::queue::{Depth, SchedulingQueue};
 
@@ -28,6 +29,8 @@ pub(super) struct Shared {
     pub(super) pre_binding: PreBinding,
     /// What plug-ins share.
     pub(super) handle: Arc<Handle>,
+    /// Where it is told how long events take, if somebody wants to know.
+    work: OnceLock<WorkMetrics>,
 }
 
 /// What is known.
@@ -48,6 +51,19 @@ impl Shared {
             waiting,
             pre_binding: PreBinding::default(),
             handle,
+            work: OnceLock::new(),
+        }
+    }
+
+    /// Tells from now on how long it takes to take in events.
+    pub(super) fn measure(&self, work: WorkMetrics) {
+        let _ = self.work.set(work);
+    }
+
+    /// Such an event has been taken in since then.
+    pub(super) fn handled(&self, resource: Resource, action: Action, since: Instant) {
+        if let Some(work) = self.work.get() {
+            work.handled(named(resource, action), since);
         }
     }
 
@@ -98,6 +114,7 @@ impl Kept for Shared {
             ],
             cached: [("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)],
             refused: state.queue.refused(),
+            in_flight: state.queue.in_flight(),
         }
     }
 }

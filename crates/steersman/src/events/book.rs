@@ -62,8 +62,8 @@ pub(super) struct Book {
     series: HashMap<Arc<Identity>, Series>,
     /// The series that nobody writes at the moment, by when they want attention.
     due: BTreeSet<(Instant, Arc<Identity>)>,
-    /// The series of which nothing is to be written and which never end, by when they happened
-    /// last.
+    /// The series of which nothing is to be written, by when they happened last. Those that end by
+    /// themselves want attention, too.
     silent: BTreeSet<(Instant, Arc<Identity>)>,
     groups: HashMap<Group, Notes>,
     buckets: HashMap<Allowance, Bucket>,
@@ -90,7 +90,7 @@ impl Book {
             let sooner = self.count(&known, last.as_ref(), Occurrence { now, allowed });
             return token.unwrap_or(Ok(())).map(|()| sooner);
         }
-        self.make_room(now.instant)?;
+        self.make_room()?;
         if !counted {
             self.take_token(&identity, now.instant)?;
         }
@@ -113,8 +113,13 @@ impl Book {
             let series = self.series.get_mut(&identity)?;
             match series.take(&identity) {
                 Some(task) => return Some(Write { identity, task }),
-                None => self.series.remove(&identity), // it has ended, and all of it was written
-            };
+                None => {
+                    // It has ended, and all of it was written.
+                    let last = series.last();
+                    self.silent.remove(&(last, Arc::clone(&identity)));
+                    self.series.remove(&identity);
+                }
+            }
         }
     }
 
@@ -144,20 +149,23 @@ impl Book {
     /// Notes when a series wants attention that nobody writes at the moment.
     fn schedule(&mut self, identity: Arc<Identity>) {
         let Some(series) = self.series.get(&identity) else { return };
-        match series.due(identity.form()) {
-            Some(due) => self.due.insert((due, identity)),
-            None => self.silent.insert((series.last(), identity)),
-        };
+        if let Some(due) = series.due(identity.form()) {
+            self.due.insert((due, Arc::clone(&identity)));
+        }
+        if !series.has_unwritten() {
+            self.silent.insert((series.last(), identity));
+        }
     }
 
     /// Takes a series out of the schedule, before it changes. Returns whether it was there: one
     /// that is being written comes back when that has ended.
     fn unschedule(&mut self, identity: &Arc<Identity>) -> bool {
         let Some(series) = self.series.get(identity) else { return false };
-        match series.due(identity.form()) {
-            Some(due) => self.due.remove(&(due, Arc::clone(identity))),
-            None => self.silent.remove(&(series.last(), Arc::clone(identity))),
-        }
+        let due = series.due(identity.form());
+        let was_due = due.is_some_and(|due| self.due.remove(&(due, Arc::clone(identity))));
+        let was_silent =
+            !series.has_unwritten() && self.silent.remove(&(series.last(), Arc::clone(identity)));
+        was_due || was_silent
     }
 
     fn count(&mut self, identity: &Arc<Identity>, last: Option<&Identity>, it: Occurrence) -> bool {
@@ -195,20 +203,12 @@ impl Book {
 
     /// Ends the series that was silent for longest, if there are too many. One with something
     /// unwritten is never ended: rather, nothing new begins.
-    fn make_room(&mut self, now: Instant) -> Result<(), Loss> {
+    fn make_room(&mut self) -> Result<(), Loss> {
         if self.series.len() < REMEMBERED_MAX {
             return Ok(());
         }
-        if let Some((_, identity)) = self.silent.pop_first() {
-            self.series.remove(&identity);
-            return Ok(());
-        }
-        // Those with something unwritten are due soon, so that a silent one is at the end.
-        let written = self.due.last().filter(|(due, identity)| {
-            *due > now && self.series.get(identity).is_none_or(|series| !series.has_unwritten())
-        });
-        let (due, identity) = written.cloned().ok_or(Loss::Full)?;
-        self.due.remove(&(due, Arc::clone(&identity)));
+        let (_, identity) = self.silent.first().cloned().ok_or(Loss::Full)?;
+        self.unschedule(&identity);
         self.series.remove(&identity);
         Ok(())
     }

@@ -235,6 +235,30 @@ fn a_full_book_drops_what_is_new_and_keeps_what_waits() {
 }
 
 #[test]
+fn a_full_book_forgets_the_series_that_was_silent_for_longest() {
+    let mut desk = Desk::new();
+    for n in 0..4096 {
+        desk.say_of(&format!("object-{n}"), "up").unwrap();
+        desk.write_all();
+        desk.wait(Duration::from_millis(10));
+    }
+    desk.say_of("object-0", "up").unwrap();
+    assert_eq!(desk.write_all(), ["update up×2"]);
+    desk.say_of("new", "up").unwrap();
+    assert_eq!(desk.write_all(), ["create up×1"]);
+    for (object, expected) in
+        [("object-0", "update up×3"), ("object-4095", "update up×2"), ("object-1", "create up×1")]
+    {
+        desk.say_of(object, "up").unwrap();
+        desk.wait(Duration::from_secs(1));
+        assert_eq!(desk.write_all(), [expected], "{object}");
+    }
+    desk.wait(7 * MINUTE);
+    assert_eq!(desk.write_all(), Vec::<String>::new());
+    assert_eq!(desk.book.len(), 0, "all have ended");
+}
+
+#[test]
 fn at_the_end_everything_unwritten_is_taken_whenever_it_was_due() {
     let mut desk = Desk::new();
     desk.say("told").unwrap();

@@ -70,6 +70,15 @@ pub struct Claims<C> {
     pub released: Vec<Arc<C>>,
 }
 
+impl<C> Claims<C> {
+    /// The same, but nothing changes hands that is not chosen.
+    fn among(mut self, may_change: impl Fn(&C) -> bool) -> Self {
+        self.adopted.retain(|object| may_change(object));
+        self.released.retain(|object| may_change(object));
+        self
+    }
+}
+
 /// Sorts candidates into what the owner keeps, adopts and releases. An owner or an object
 /// that is being deleted neither adopts nor is adopted.
 pub fn claim<C: Resource>(
@@ -150,6 +159,23 @@ pub async fn claim_children_where<K: Object, C: Object>(
     Ok(owned)
 }
 
+/// The same, where only those change hands that `may_change` chooses: the others stay with whom they
+/// are, as Pods that have ended do. Of them, too, are given back those that it controls and selects.
+pub async fn claim_children_among<K: Object, C: Object>(
+    ctx: &Context<K>,
+    selector: Option<&LabelSelector>,
+    may_change: impl Fn(&C) -> bool,
+) -> Result<Vec<Arc<C>>> {
+    let ctx = ctx.erased();
+    let selector = selector.and_then(selectors::parsed);
+    let claims = claim(ctx.meta(), selector.as_ref(), candidates::<C>(ctx)?);
+    let (mut owned, exchange) = exchanged(claims.among(may_change));
+    if let Some(exchange) = exchange {
+        owned.extend(exchange.carry_out(ctx).await?.into_iter().filter_map(downcast));
+    }
+    Ok(owned)
+}
+
 /// The same with a finalizer, which whoever is adopted gets and whoever is released loses, in the
 /// same write: so there is no moment at which it could be missed.
 pub async fn claim_children_with_finalizer<K: Object, C: Object>(
@@ -174,8 +200,13 @@ fn claimed<C: Object>(
 ) -> Result<(Vec<Arc<C>>, Option<Exchange>)> {
     let selector = selector.and_then(selectors::parsed);
     let claims = claim_where(ctx.meta(), selector.as_ref(), candidates::<C>(ctx)?, concerns);
+    Ok(exchanged(claims))
+}
+
+/// What is kept, and what is to change hands, if anything is.
+fn exchanged<C: Object>(claims: Claims<C>) -> (Vec<Arc<C>>, Option<Exchange>) {
     if claims.adopted.is_empty() && claims.released.is_empty() {
-        return Ok((claims.kept, None));
+        return (claims.kept, None);
     }
     let exchange = Exchange {
         kind: Kind::<C>::of().erased(),
@@ -184,7 +215,7 @@ fn claimed<C: Object>(
         adopted: erased(&claims.adopted),
         finalizer: None,
     };
-    Ok((claims.kept, Some(exchange)))
+    (claims.kept, Some(exchange))
 }
 
 /// Objects that change hands, whose type has been forgotten.
@@ -375,6 +406,14 @@ mod tests {
         let claims = claim_where(&set.metadata, selector_of(&set).as_ref(), candidates, |_| false);
         assert!(claims.kept.is_empty() && claims.adopted.is_empty());
         assert_eq!(names(&claims.released), ["mine"]);
+    }
+
+    #[test]
+    fn what_may_not_change_hands_stays_where_it_is() {
+        let set = set();
+        let claims = claims(&set).among(|_| false);
+        assert_eq!(names(&claims.kept), ["mine"]);
+        assert!(claims.adopted.is_empty() && claims.released.is_empty());
     }
 
     #[test]

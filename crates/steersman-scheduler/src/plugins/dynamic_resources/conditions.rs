@@ -4,6 +4,7 @@
 //! is not bound before all that mean that the device is ready do. If one holds that means that it
 //! never will be, or if it takes too long, the claim is given up, for other devices.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
@@ -46,6 +47,12 @@ pub(super) fn is_late(claim: &ResourceClaim, timeout: Duration, now: &Time) -> b
     let age = since.and_then(|since| Duration::try_from(now.0.duration_since(since.0)).ok());
     let is_waited_for = || results(claim).any(|result| result.binding_conditions.is_some());
     age.is_some_and(|age| age > timeout) && is_waited_for()
+}
+
+/// The drivers of the devices of a claim, or only of those that have to be waited for: one for each.
+pub(super) fn drivers(claim: &ResourceClaim, only_conditional: bool) -> Vec<Arc<str>> {
+    let counted = results(claim).filter(|it| !only_conditional || !conditions(it).is_empty());
+    counted.map(|result| result.driver.as_str().into()).collect()
 }
 
 fn results(claim: &ResourceClaim) -> impl Iterator<Item = &DeviceRequestAllocationResult> {

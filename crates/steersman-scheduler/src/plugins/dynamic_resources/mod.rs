@@ -184,6 +184,9 @@ impl DynamicResources {
             format!("extended resource claim not found for node {}", binding.node)
         })?;
         let created = binding.client.create(&extended::to_create(&chosen.claim)).await;
+        if let Some(metrics) = self.handle.metrics() {
+            metrics.devices.created(created.is_ok());
+        }
         let created = created.map_err(|error| {
             let namespace = binding.info.namespace();
             format!("create claim for extended resources {namespace}/: {error}")
@@ -437,7 +440,11 @@ impl Plugin for DynamicResources {
         let known = known.as_ref()?;
         Some(Box::pin(async move {
             self.write(binding, known).await.map_err(Refusal::error)?;
-            waiting::wait(self.timeouts.binding, binding, known).await.map_err(Refusal::error)
+            let (ready, waited) = waiting::wait(self.timeouts.binding, binding, known).await;
+            if let (Some(metrics), Some(waited)) = (self.handle.metrics(), waited) {
+                metrics.devices.waited(&binding.info.scheduler_name, &waited);
+            }
+            ready.map_err(Refusal::error)
         }))
     }
 }

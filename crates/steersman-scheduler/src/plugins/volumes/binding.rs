@@ -148,6 +148,9 @@ impl Plugin for VolumeBinding {
         Some(Box::pin(async move {
             let bound = self.bind(binding, chosen).await;
             self.handle.chosen_volumes.forget(&binding.info.uid);
+            if let Some(metrics) = self.handle.metrics().filter(|_| bound.is_err()) {
+                metrics.work.volumes_failed();
+            }
             bound.map_err(Refusal::error)
         }))
     }

@@ -1,7 +1,13 @@
 //! What the scheduler tells of its work, under kube-scheduler's names.
 //!
 //! What is counted and how long something takes is noted as it happens. How many Pods and nodes there
-//! are is read when somebody asks.
+//! are is read when somebody asks. [`plugins`] are told of one by one, [`devices`] and other [`work`]
+//! by themselves.
+
+mod devices;
+mod label;
+mod plugins;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +24,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use steersman::metrics::Families;
 use tokio::time::Instant;
+
+pub(crate) use devices::{DeviceMetrics, Waited};
+pub(crate) use label::EventName;
+pub(crate) use plugins::{Evaluations, PluginMetrics};
+pub(crate) use work::WorkMetrics;
 
 /// Beyond so many attempts they are not told apart.
 const ATTEMPTS_MAX: u32 = 15;
@@ -59,6 +70,12 @@ pub(crate) struct SchedulerMetrics {
     victims: Histogram,
     incoming: Family<Outcome, Counter>,
     sizes: Arc<Sizes>,
+    /// Of single plug-ins.
+    pub(crate) plugins: PluginMetrics,
+    /// Of work beside the decisions.
+    pub(crate) work: WorkMetrics,
+    /// Of claims for devices.
+    pub(crate) devices: DeviceMetrics,
 }
 
 impl Families for SchedulerMetrics {
@@ -79,6 +96,9 @@ impl Families for SchedulerMetrics {
             victims: Histogram::new(exponential_buckets(1., 2., 7)),
             incoming: Family::default(),
             sizes: Arc::default(),
+            plugins: PluginMetrics::register(registry),
+            work: WorkMetrics::register(registry),
+            devices: DeviceMetrics::register(registry),
         };
         metrics.register_attempts(registry);
         metrics.register_rest(registry);
@@ -212,6 +232,8 @@ pub(crate) struct Reading {
     pub(crate) cached: [(&'static str, usize); 3],
     /// Pods that a plug-in refused, by its name and that of the profile.
     pub(crate) refused: BTreeMap<[String; 2], usize>,
+    /// What happened while Pods are being decided upon, and those Pods.
+    pub(crate) in_flight: BTreeMap<String, usize>,
 }
 
 /// Who keeps Pods and nodes.
@@ -258,6 +280,13 @@ impl Collector for Sizes {
             let labels = [("plugin", plugin.as_str()), ("profile", profile)];
             ConstGauge::new(*count as u64).encode(metric.encode_family(&labels)?)?;
         }
+        let help = "Number of events currently tracked in the scheduling queue";
+        let mut metric =
+            encoder.encode_descriptor("scheduler_inflight_events", help, None, gauge)?;
+        for (event, count) in &reading.in_flight {
+            let labels = [("event", event.as_str())];
+            ConstGauge::new(*count as u64).encode(metric.encode_family(&labels)?)?;
+        }
         Ok(())
     }
 }
@@ -276,8 +305,31 @@ mod tests {
                 pending: [("active", 1), ("backoff", 2), ("unschedulable", 3), ("gated", 4)],
                 cached: [("nodes", 5), ("pods", 6), ("assumed_pods", 7)],
                 refused: [(["NodePorts".to_owned(), "p".to_owned()], 3)].into(),
+                in_flight: [("PodPopped".to_owned(), 1)].into(),
             }
         }
+    }
+
+    /// What plug-ins, devices and other work have to tell.
+    fn tell_of_the_rest(scheduler: &SchedulerMetrics) {
+        let event = EventName { resource: "Node", action: "Add" };
+        let plugin = "NodePorts";
+        scheduler.plugins.evaluations(plugin, "Filter", &"p".into()).inc();
+        scheduler.plugins.took(plugin, "Filter", "Success", Instant::now());
+        scheduler.plugins.hinted(plugin, event, "QueueSkip", Duration::ZERO);
+        scheduler.work.handled(event, Instant::now());
+        drop(scheduler.work.binding());
+        scheduler.work.preempted(false, Duration::ZERO);
+        scheduler.work.bound_after_flush();
+        scheduler.work.volumes_failed();
+        scheduler.devices.created(false);
+        let waited = Waited {
+            status: "timeout",
+            drivers: vec!["a".into(), "b".into()],
+            conditional: vec!["a".into()],
+            ..Waited::default()
+        };
+        scheduler.devices.waited(&"p".into(), &waited);
     }
 
     #[tokio::test(start_paused = true)]
@@ -294,6 +346,7 @@ mod tests {
         scheduler.waited("Success", Duration::ZERO);
         scheduler.preempted(Some(2));
         scheduler.came("active", "NodeAdd");
+        tell_of_the_rest(&scheduler);
         let told = metrics.render_text();
         for line in [
             "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"p\"} 1",
@@ -311,6 +364,24 @@ mod tests {
             "scheduler_pending_pods{queue=\"gated\"} 4",
             "scheduler_cache_size{type=\"assumed_pods\"} 7",
             "scheduler_unschedulable_pods{plugin=\"NodePorts\",profile=\"p\"} 3",
+            "scheduler_inflight_events{event=\"PodPopped\"} 1",
+            "scheduler_plugin_evaluation_total{plugin=\"NodePorts\",extension_point=\"Filter\",\
+             profile=\"p\"} 1",
+            "scheduler_plugin_execution_duration_seconds_count{plugin=\"NodePorts\",\
+             extension_point=\"Filter\",status=\"Success\"} 1",
+            "scheduler_queueing_hint_execution_duration_seconds_count{plugin=\"NodePorts\",\
+             event=\"NodeAdd\",hint=\"QueueSkip\"} 1",
+            "scheduler_event_handling_duration_seconds_count{event=\"NodeAdd\"} 1",
+            "scheduler_goroutines{operation=\"binding\"} 0",
+            "scheduler_preemption_goroutines_execution_total{result=\"error\"} 1",
+            "scheduler_preemption_goroutines_duration_seconds_count{result=\"error\"} 1",
+            "scheduler_pod_scheduled_after_flush_total 1",
+            "scheduler_volume_scheduling_stage_error_total{operation=\"bind\"} 1",
+            "scheduler_resourceclaim_creates_total{status=\"failure\"} 1",
+            "scheduler_dra_bindingconditions_allocations_total{profile=\"p\",driver=\"a\",\
+             status=\"timeout\"} 1",
+            "scheduler_dra_bindingconditions_wait_duration_seconds_count{profile=\"p\",\
+             driver=\"b\",status=\"timeout\"} 1",
         ] {
             assert!(told.contains(line), "{line} is not in\n{told}");
         }
