@@ -8,7 +8,7 @@ mod agent;
 #[allow(dead_code, unreachable_pub, reason = "it is shared with tests")]
 #[path = "../../../crates/steersman-cluster/tests/real_node/containerd/mod.rs"]
 mod containerd;
-#[allow(dead_code, reason = "the agent asks more")]
+#[allow(dead_code, unused_imports, reason = "the agent asks more")]
 #[path = "../../../crates/steersman-node/src/cri/mod.rs"]
 mod cri;
 mod direct;
