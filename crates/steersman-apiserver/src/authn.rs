@@ -181,8 +181,26 @@ impl<'a> Bearer<'a> {
     }
 }
 
-/// Finds out who bears a token that is for one of these audiences.
+/// Finds out who bears a token that is for one of these audiences. What this server refuses a webhook
+/// may know: clusters name themselves as issuers alike.
 pub(crate) async fn token(
+    server: &Arc<Server>,
+    token: &str,
+    audiences: &[String],
+) -> Result<Authenticated, Refused> {
+    let refused = match known_here(server, token, audiences).await {
+        Err(Refused::Token(why)) => why,
+        found => return found,
+    };
+    let Some(webhook) = &server.token_webhook else { return Err(Refused::Token(refused)) };
+    match webhook.user(token, audiences, &*server.store, &server.origins).await {
+        Ok(Some(Known { user, audiences })) => Ok(Authenticated::new(user, audiences)),
+        Err(why) if refused == INVALID => Err(why.into()),
+        Ok(None) | Err(_) => Err(Refused::Token(refused)),
+    }
+}
+
+async fn known_here(
     server: &Arc<Server>,
     token: &str,
     audiences: &[String],
@@ -223,12 +241,6 @@ pub(crate) async fn token(
         && let Some(user) = bootstrap_token::user(server, token).await?
     {
         return Ok(Authenticated::new(user, here));
-    }
-    if let Some(webhook) = &server.token_webhook {
-        let asked = webhook.user(token, audiences, &*server.store, &server.origins).await?;
-        if let Some(Known { user, audiences }) = asked {
-            return Ok(Authenticated::new(user, audiences));
-        }
     }
     Err(INVALID.into())
 }

@@ -54,10 +54,11 @@ pub(crate) async fn beat(server: &Arc<Server>, endpoint: SocketAddr) -> Result<(
         Err(status) if status.code != 404 => return Err(status),
         _ => {}
     }
-    remove_silent(server, now).await
+    remove_silent(server, &name, now).await
 }
 
-async fn remove_silent(server: &Arc<Server>, now: Timestamp) -> Result<()> {
+/// Removes the Leases of servers that are silent, of which this one is none, whatever is seen of it.
+async fn remove_silent(server: &Arc<Server>, own: &str, now: Timestamp) -> Result<()> {
     let table = server.registry.table();
     let [group, version, plural] = LEASES;
     let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
@@ -65,8 +66,9 @@ async fn remove_silent(server: &Arc<Server>, now: Timestamp) -> Result<()> {
     let request = RangeRequest { prefix, stale: true, ..RangeRequest::default() };
     for entry in server.store.range(request).await?.entries {
         let lease: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
-        if is_silent(&lease, now) {
-            remove(server, resource, metadata::text(&lease, "name")).await?;
+        let name = metadata::text(&lease, "name");
+        if name != own && is_silent(&lease, now) {
+            remove(server, resource, name).await?;
         }
     }
     Ok(())

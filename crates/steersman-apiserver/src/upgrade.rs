@@ -1,6 +1,25 @@
 //! Whether a request wants to speak another protocol than HTTP on its connection.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use http::{HeaderMap, header};
+use tokio_util::sync::CancellationToken;
+
+/// What a connection keeps for as long as anything is said on it, in whichever protocol. It comes with
+/// the request that asks for another one.
+#[derive(Clone)]
+pub(crate) struct Stay {
+    _kept: Arc<dyn Any + Send + Sync>,
+    /// Cancelled when it has to go.
+    pub(crate) leave: CancellationToken,
+}
+
+impl Stay {
+    pub(crate) fn new(kept: impl Any + Send + Sync, leave: CancellationToken) -> Self {
+        Self { _kept: Arc::new(kept), leave }
+    }
+}
 
 /// Whether it does, whichever protocol that is.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {

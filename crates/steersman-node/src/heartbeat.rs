@@ -205,6 +205,13 @@ impl Heartbeat {
         for name in withdrawn(current, &status) {
             patch["status"]["allocatable"][name] = Value::Null;
         }
+        // What a machine had before, and has not any more.
+        if status.runtime_handlers.is_none() {
+            patch["status"]["runtimeHandlers"] = Value::Null;
+        }
+        if status.node_info.as_ref().is_some_and(|info| info.swap.is_none()) {
+            patch["status"]["nodeInfo"]["swap"] = Value::Null;
+        }
         let patch = Patch::Merge(patch);
         client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
         self.reported = Some(moment);

@@ -1,5 +1,7 @@
 //! Reading and writing `metadata` of documents, where it needs more than an index.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -39,15 +41,14 @@ pub fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
     let mut again = Vec::new();
     let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
     let Some(owners) = owners else { return again };
-    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    // By their texts, for each against each would take hours: there may be tens of thousands.
+    let mut seen = HashSet::with_capacity(owners.len());
     owners.retain(|owner| {
-        let repeated = seen.contains(owner);
-        if repeated {
+        let is_new = seen.insert(owner.to_string());
+        if !is_new {
             again.push(owner["uid"].as_str().unwrap_or("").to_owned());
-        } else {
-            seen.push(owner.clone());
         }
-        !repeated
+        is_new
     });
     again
 }

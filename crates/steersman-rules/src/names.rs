@@ -12,7 +12,7 @@ use serde_json::Value;
 pub use self::domain::{
     domain_prefixed_path, fully_qualified_domain, fully_qualified_name, host_or_wildcard,
 };
-use crate::field::{FieldError, shown_as_json};
+use crate::field::{Errors, FieldError, shown_as_json};
 
 pub use steersman_values::names::{
     config_key, dns1035_label, dns1035_rule, dns1123_label, dns1123_subdomain, label_value,
@@ -165,8 +165,10 @@ pub fn validate_annotations(annotations: &Value, field: &str) -> Vec<FieldError>
 fn validate_owners(owners: &Value) -> Vec<FieldError> {
     const FIELD: &str = "metadata.ownerReferences";
     let owners = owners.as_array().map_or(&[][..], Vec::as_slice);
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     let mut controller: Option<String> = None;
+    // All of them, for every controller after the first: written once, however many these are.
+    let mut all: Option<String> = None;
     for owner in owners {
         errors.extend(validate_owner(owner, FIELD));
         if owner["controller"] != true {
@@ -180,13 +182,15 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
                     "Only one reference can have Controller set to true. Found \"true\" in \
                      references for {first} and {named}"
                 );
-                let shown: Vec<String> = owners.iter().map(shown_owner).collect();
-                let shown = format!("[{}]", shown.join(","));
-                errors.push(FieldError::invalid_shown(FIELD, &shown, &detail));
+                let shown = all.get_or_insert_with(|| {
+                    let shown: Vec<String> = owners.iter().map(shown_owner).collect();
+                    format!("[{}]", shown.join(","))
+                });
+                errors.push(FieldError::invalid_shown(FIELD, shown, &detail));
             }
         }
     }
-    errors
+    errors.into()
 }
 
 /// A reference to an owner with its fields in the order of Kubernetes.
@@ -268,6 +272,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::metadata::drop_repeated_owners;
+
+    #[test]
+    fn tens_of_thousands_of_owners_are_looked_at_once_each() {
+        let owner = |n: usize| json!({"uid": n.to_string(), "controller": true});
+        let owners: Vec<Value> = (0..40_000).map(owner).chain([owner(7)]).collect();
+        let mut object = json!({"metadata": {"name": "web", "ownerReferences": owners}});
+        assert_eq!(drop_repeated_owners(&mut object), ["7"]);
+        let errors = validate_metadata(&object, false);
+        let told: usize = errors.iter().map(|error| error.message().len()).sum();
+        assert!(told < 1 << 20, "{told} bytes in {} mistakes", errors.len());
+    }
 
     #[test]
     fn complaints_are_worded_as_kubernetes_words_them() {

@@ -77,15 +77,21 @@ type Key = [u8; 32];
 pub(crate) struct Asked {
     settings: TokenWebhook,
     target: Target,
-    /// What it answered, and until when that counts. Held for moments, never over a wait.
-    remembered: Mutex<HashMap<Key, (Option<Known>, Instant)>>,
+    /// Whom it knew, and until when that counts. Held for moments, never over a wait.
+    known: Mutex<Answers<Known>>,
+    /// Whose tokens it did not know: apart, or whoever makes up tokens would drive out the others.
+    unknown: Mutex<Answers<()>>,
 }
+
+/// Answers, and until when they count.
+type Answers<T> = HashMap<Key, (T, Instant)>;
 
 impl Asked {
     pub(crate) fn new(settings: &TokenWebhook) -> Self {
         let WebhookEndpoint { url, authorities, identity, .. } = settings.endpoint.clone();
         let target = Target::at(&url, authorities).showing(identity);
-        Self { settings: settings.clone(), target, remembered: Mutex::default() }
+        let settings = settings.clone();
+        Self { settings, target, known: Mutex::default(), unknown: Mutex::default() }
     }
 
     /// Whose a token is for one of these audiences; nobody's, or why that is not known.
@@ -169,33 +175,47 @@ impl Asked {
 
     /// What is remembered of a token.
     fn recalled(&self, key: &Key) -> Option<Option<Known>> {
-        let remembered = self.remembered();
-        let (known, until) = remembered.get(key)?;
-        (Instant::now() < *until).then(|| known.clone())
+        let known = recall(&self.known, key).map(Some);
+        known.or_else(|| recall(&self.unknown, key).map(|()| None))
     }
 
     fn remember(&self, key: Key, known: Option<Known>) {
-        if self.settings.cache_ttl.is_zero() {
+        let lasts = self.settings.cache_ttl;
+        if lasts.is_zero() {
             return;
         }
-        let now = Instant::now();
-        let Some(until) = now.checked_add(self.settings.cache_ttl) else { return };
-        let mut remembered = self.remembered();
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.retain(|_, (_, until)| now < *until);
+        match known {
+            Some(known) => keep(&self.known, key, known, lasts),
+            None => keep(&self.unknown, key, (), lasts),
         }
-        if remembered.len() >= REMEMBERED_MAX {
-            let oldest = remembered.iter().min_by_key(|(_, (_, until))| *until);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                remembered.remove(&oldest);
-            }
-        }
-        remembered.insert(key, (known, until));
     }
+}
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<Key, (Option<Known>, Instant)>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+fn recall<T: Clone>(answers: &Mutex<Answers<T>>, key: &Key) -> Option<T> {
+    let answers = locked(answers);
+    let (answer, until) = answers.get(key)?;
+    (Instant::now() < *until).then(|| answer.clone())
+}
+
+/// Keeps an answer. If there are too many, all go that count no more, and as many as are left beyond
+/// half: one look at all of them makes room for thousands.
+fn keep<T>(answers: &Mutex<Answers<T>>, key: Key, answer: T, lasts: Duration) {
+    let now = Instant::now();
+    let Some(until) = now.checked_add(lasts) else { return };
+    let mut answers = locked(answers);
+    if answers.len() >= REMEMBERED_MAX {
+        answers.retain(|_, (_, until)| now < *until);
+        let mut left = REMEMBERED_MAX / 2;
+        answers.retain(|_, _| {
+            left = left.saturating_sub(1);
+            left > 0
+        });
     }
+    answers.insert(key, (answer, until));
+}
+
+fn locked<T>(answers: &Mutex<Answers<T>>) -> MutexGuard<'_, Answers<T>> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key_of(token: &str, audiences: &[String]) -> Key {
@@ -232,12 +252,15 @@ mod tests {
         assert_eq!(asked.recalled(&key(1)), Some(None), "that it is nobody's is known as well");
         assert_eq!(asked.recalled(&key(2)), None);
         tokio::time::advance(Duration::from_secs(119)).await;
-        (2..=REMEMBERED_MAX).for_each(|number| asked.remember(key(number), None));
-        assert_eq!(asked.remembered().len(), REMEMBERED_MAX);
-        assert!(asked.recalled(&key(REMEMBERED_MAX)).is_some());
+        // Whoever makes up tokens drives out nobody who is known.
+        for number in 2..3 * REMEMBERED_MAX {
+            asked.remember(key(number), None);
+            assert!(asked.recalled(&key(number)).is_some());
+            assert!(locked(&asked.unknown).len() <= REMEMBERED_MAX);
+        }
+        assert_eq!(asked.recalled(&key(0)), Some(known("ada")));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(asked.recalled(&key(0)), None);
-        assert!(asked.recalled(&key(2)).is_some());
     }
 
     #[test]

@@ -33,6 +33,7 @@ use crate::noted;
 use crate::pki::ClientAuthorities;
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
+use crate::upgrade;
 use crate::webhook_client::BrokenOff;
 
 /// How long a client may take to shake hands.
@@ -217,6 +218,9 @@ async fn answer(
             }
             forget_credentials(&api, request.headers_mut());
             request.extensions_mut().insert(user);
+            if upgrade::is_wanted(request.headers()) {
+                request.extensions_mut().insert(place.stay());
+            }
             let mut response = api.call(request).await?;
             reply::tell(&mut response, &warnings);
             response

@@ -11,12 +11,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::upgrade::Stay;
 
 /// How many requests a stranger may have under way. What strangers may ask for is answered at once.
 const STRANGERS_REQUESTS_MAX: usize = 32;
@@ -93,6 +95,8 @@ pub(super) struct Place {
     touched: AtomicU64,
     /// Whether the connection is over, or has become something else than one of requests.
     has_left: AtomicBool,
+    /// How many speak something else on it, who keep the place.
+    stays: AtomicUsize,
     /// Who had come last when something was asked for last.
     last: AtomicU64,
     leave: CancellationToken,
@@ -134,6 +138,7 @@ impl Places {
             asked: AtomicU64::new(0),
             touched: AtomicU64::new(0),
             has_left: AtomicBool::new(false),
+            stays: AtomicUsize::new(0),
             last: AtomicU64::new(number),
             leave: CancellationToken::new(),
         });
@@ -338,10 +343,37 @@ impl Place {
         (!stays).then(|| (self.is_known(), is_busy, self.last.load(Relaxed)))
     }
 
-    /// Gives the place back.
+    /// No request comes any more: gives the place back, unless something else is spoken there.
     pub(super) fn left(&self) {
-        self.has_left.store(true, Relaxed);
-        self.all.taken().remove(self.number);
+        self.has_left.store(true, SeqCst);
+        self.give_back();
+    }
+
+    fn give_back(&self) {
+        if self.has_left.load(SeqCst) && self.stays.load(SeqCst) == 0 {
+            self.all.taken().remove(self.number);
+        }
+    }
+
+    /// Keeps the place for whoever goes on to speak another protocol.
+    pub(super) fn stay(self: &Arc<Self>) -> Stay {
+        self.stays.fetch_add(1, SeqCst);
+        let staying = Staying { under_way: Some(self.asked().lasting()), place: Arc::clone(self) };
+        Stay::new(staying, self.leave.clone())
+    }
+}
+
+/// Somebody who speaks, or may come to speak, another protocol than HTTP.
+struct Staying {
+    under_way: Option<UnderWay>,
+    place: Arc<Place>,
+}
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        self.under_way = None;
+        self.place.stays.fetch_sub(1, SeqCst);
+        self.place.give_back();
     }
 }
 

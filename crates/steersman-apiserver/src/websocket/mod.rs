@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::StreamExt;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyDataStream;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::frames::{Heard, Inbox, Kind};
 use crate::reply::ResponseBody;
-use crate::upgrade;
+use crate::upgrade::{self, Stay};
 
 /// What the protocol adds to a client's key before it is digested, which shows that the other side
 /// knows the protocol.
@@ -42,6 +42,8 @@ const READ: usize = 1024;
 /// The wish of a client to hear the events of its watch in messages.
 pub(crate) struct Wish {
     client: OnUpgrade,
+    /// The place of its connection.
+    stay: Option<Stay>,
     agreed: Result<Agreed, Refusal>,
 }
 
@@ -79,7 +81,10 @@ fn agreed(headers: &HeaderMap) -> Result<Agreed, Refusal> {
     // Whoever is no browser names one as well.
     let origin = text(header::ORIGIN).filter(|origin| !origin.is_empty());
     let origin = origin.ok_or("null origin");
-    let origin = origin.and_then(|it| it.parse::<Uri>().map_err(|_| "invalid URI for request"));
+    let origin = origin.and_then(|it| match is_request_uri(it) {
+        true => Ok(()),
+        false => Err("invalid URI for request"),
+    });
     origin.map_err(|text| Refusal { code: StatusCode::FORBIDDEN, ..Refusal::bad(text) })?;
     let protocols = text(header::SEC_WEBSOCKET_PROTOCOL).unwrap_or("").trim();
     let protocol = match protocols {
@@ -92,6 +97,18 @@ fn agreed(headers: &HeaderMap) -> Result<Agreed, Refusal> {
     Ok(Agreed { key: key.clone(), protocol })
 }
 
+/// Whether Go takes this for a URI in a request: a path, or something of a scheme.
+fn is_request_uri(text: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        let mut letters = scheme.bytes();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+            && letters.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'-' | b'.'))
+    };
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    let is_clean = !text.bytes().any(|it| it.is_ascii_control() || it == b' ');
+    is_clean && (text.starts_with('/') || scheme.is_some_and(is_scheme))
+}
+
 impl Wish {
     /// The wish of a request, if it has one and came over a connection that can speak otherwise.
     pub(crate) fn of(parts: &mut Parts) -> Option<Self> {
@@ -99,7 +116,8 @@ impl Wish {
             return None;
         }
         let client = parts.extensions.remove::<OnUpgrade>()?;
-        Some(Self { client, agreed: agreed(&parts.headers) })
+        let stay = parts.extensions.remove::<Stay>();
+        Some(Self { client, stay, agreed: agreed(&parts.headers) })
     }
 
     /// Tells the events of a watch that has begun, or why that is not to be; any other answer stays
@@ -112,7 +130,7 @@ impl Wish {
         if answer.status() != StatusCode::OK || !answer.body().is_streamed() {
             return answer;
         }
-        let Self { client, agreed } = self;
+        let Self { client, stay, agreed } = self;
         let Agreed { key, protocol } = match agreed {
             Ok(agreed) => agreed,
             Err(refusal) => return refused(refusal),
@@ -131,9 +149,16 @@ impl Wish {
             tokio::time::sleep(FAREWELL).await;
         };
         tokio::spawn(async move {
+            let sent_away = async {
+                match &stay {
+                    Some(stay) => stay.leave.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = spoken => {}
                 () = too_late => {}
+                () = sent_away => {}
             }
         });
         let mut response = Response::new(ResponseBody::from(Bytes::new()));

@@ -1,6 +1,6 @@
 //! Gives one Service its address, or takes it away.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,13 +30,25 @@ struct Known {
     given: HashMap<ObjectKey, IpAddr>,
     /// The Services that have a load balancer since this process looks after them.
     balanced: HashMap<ObjectKey, Balanced>,
+    /// The nodes as they were seen last.
+    hosts: Arc<Hosts>,
+}
+
+impl Known {
+    /// These nodes, shared with all load balancers that have the same.
+    fn shared(&mut self, hosts: Hosts) -> Arc<Hosts> {
+        if *self.hosts != hosts {
+            self.hosts = Arc::new(hosts);
+        }
+        Arc::clone(&self.hosts)
+    }
 }
 
 /// A load balancer as it was last brought about.
 struct Balanced {
     /// For what of the Service.
     about: Value,
-    hosts: Hosts,
+    hosts: Arc<Hosts>,
 }
 
 impl Balancer {
@@ -67,10 +79,10 @@ impl Balancer {
         let others = services.iter().filter(|other| ObjectKey::of(&**other) != *ctx.key());
         let mut known = self.known();
         // What a Service had that is gone is free.
-        let exists =
-            |key: &ObjectKey| services.iter().any(|service| ObjectKey::of(&**service) == *key);
-        known.given.retain(|key, _| exists(key));
-        known.balanced.retain(|key, _| exists(key));
+        let exist: HashSet<ObjectKey> =
+            services.iter().map(|service| ObjectKey::of(&**service)).collect();
+        known.given.retain(|key, _| exist.contains(key));
+        known.balanced.retain(|key, _| exist.contains(key));
         let just_given = known.given.iter().filter(|(key, _)| *key != ctx.key());
         let just_given = just_given.map(|(_, ip)| *ip);
         let taken = others.flat_map(|other| addresses(other)).chain(just_given).collect();
@@ -101,8 +113,9 @@ impl Balancer {
             let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
             ctx.patch_status::<Service, _>(ctx.key(), &Patch::Merge(status)).await?;
         }
-        let balanced = Balanced { about: about(service), hosts };
-        self.known().balanced.insert(ctx.key().clone(), balanced);
+        let mut known = self.known();
+        let balanced = Balanced { about: about(service), hosts: known.shared(hosts) };
+        known.balanced.insert(ctx.key().clone(), balanced);
         Ok(())
     }
 
@@ -110,6 +123,7 @@ impl Balancer {
     fn look_at_hosts(&self, ctx: &Context<Service>) -> Result<()> {
         let hosts = hosts(&ctx.cache::<Node>()?.list());
         let mut known = self.known();
+        let hosts = known.shared(hosts);
         let Some(balanced) = known.balanced.get_mut(ctx.key()) else { return Ok(()) };
         if balanced.hosts != hosts {
             let updated = "Updated load balancer with new hosts";
@@ -146,7 +160,7 @@ impl Balancer {
     }
 
     async fn carry_out(&self, step: Step, service: &Service, ctx: &Context<Service>) -> Result<()> {
-        let held = addresses(service).next();
+        let held = addresses(service).find(|ip| self.pool.contains(*ip));
         match (step, held) {
             (Step::Ensure(ip), _) => self.ensure(service, ip, ctx).await,
             (Step::Delete, _) => self.delete(service, ctx).await,

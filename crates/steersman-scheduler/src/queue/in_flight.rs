@@ -86,10 +86,12 @@ impl InFlight {
 
     /// How many events of each name are remembered, and for how many Pods.
     pub(super) fn counts(&self) -> BTreeMap<String, usize> {
-        let mut counts = BTreeMap::new();
+        let mut of_names = BTreeMap::new();
         for event in &self.events {
-            *counts.entry(event.name().to_string()).or_default() += 1;
+            *of_names.entry(event.name()).or_default() += 1;
         }
+        let named = of_names.into_iter().map(|(name, count)| (name.to_string(), count));
+        let mut counts: BTreeMap<String, usize> = named.collect();
         counts.insert("PodPopped".to_owned(), self.pods.len());
         counts
     }

@@ -11,12 +11,13 @@ use crate::conditions::NewCondition;
 use crate::merge_diff::merge_diff;
 
 /// What was reported so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Report {
     status: Option<Value>,
     conditions: Vec<ConditionChange>,
 }
 
+#[derive(Clone)]
 enum ConditionChange {
     Set(NewCondition),
     Remove(String),
@@ -33,6 +34,15 @@ pub(super) struct Reported<'a> {
 impl Report {
     pub(super) fn is_empty(&self) -> bool {
         self.status.is_none() && self.conditions.is_empty()
+    }
+
+    /// Makes this what was reported after something else.
+    pub(super) fn come_after(&mut self, earlier: Self) {
+        let Self { status, conditions } = earlier;
+        if self.status.is_none() {
+            self.status = status;
+        }
+        self.conditions.splice(0..0, conditions);
     }
 
     pub(super) fn set_status(&mut self, status: Value) {

@@ -86,7 +86,10 @@ impl<K: AnyObject> Context<K> {
     /// ```
     pub async fn write_status(&self) -> Result<()> {
         let encode = |_: &dyn ErasedObject| codec::encode(&*self.object);
-        self.erased.flush_status(&encode).await
+        let mut unwritten = Unwritten { ctx: &self.erased, report: self.erased.report().clone() };
+        self.erased.write_taken(&encode, Base::Remembered).await?;
+        unwritten.report = Report::default();
+        Ok(())
     }
 
     fn current_status(&self) -> Result<Value> {
@@ -104,6 +107,14 @@ impl ErasedContext {
         &'a self,
         encode: &dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>>,
     ) -> Pending<'a, ()> {
+        self.write_taken(encode, Base::Forgotten)
+    }
+
+    fn write_taken<'a>(
+        &'a self,
+        encode: &dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>>,
+        base: Base,
+    ) -> Pending<'a, ()> {
         let Some(report) = self.take_report() else { return Box::pin(ready(Ok(()))) };
         let object = encode(self.object());
         let written = self.written().clone();
@@ -112,7 +123,7 @@ impl ErasedContext {
             None => Ok((status_of(&object)?, object)),
         };
         match object.map_err(Error::from).and_then(with_status) {
-            Ok((current, object)) => self.write_reported(report, current, object),
+            Ok((current, object)) => self.write_reported(report, base, current, object),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -137,7 +148,13 @@ impl ErasedContext {
     }
 
     /// Writes what was reported of an object that has this status, if it changes anything.
-    fn write_reported(&self, report: Report, current: Value, object: Vec<u8>) -> Pending<'_, ()> {
+    fn write_reported(
+        &self,
+        report: Report,
+        base: Base,
+        current: Value,
+        object: Vec<u8>,
+    ) -> Pending<'_, ()> {
         Box::pin(async move {
             let generation = self.meta().generation;
             let about = Reported { status: &current, generation, now: clock::now_time() };
@@ -145,14 +162,15 @@ impl ErasedContext {
             let Some(difference) = merge_diff(&current, &wanted) else { return Ok(()) };
             let written = match self.equipment.status_way {
                 Way::Patch => self.patch_status(&current, &difference).await,
-                Way::Update => self.update_status(&current, wanted.clone(), &object).await,
+                Way::Update => self.update_status(&current, wanted, &object).await,
             };
             match written {
                 Ok(answer) => {
                     self.look_at_fields(&difference, &answer);
-                    answer.metadata()?;
-                    *self.written() = Some(wanted);
-                    Ok(())
+                    if base == Base::Remembered {
+                        *self.written() = Some(answer.status());
+                    }
+                    answer.metadata().map(drop)
                 }
                 // There is nobody to report to.
                 Err(error) if error.status().is_some_and(names_an_object) => Ok(()),
@@ -260,6 +278,26 @@ impl ErasedContext {
             metadata["resourceVersion"] = json!(version);
         }
         json!({"metadata": metadata, "status": difference})
+    }
+}
+
+/// Whether what is written is what the next step begins at. At the end of a reconcile there is none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Remembered,
+    Forgotten,
+}
+
+/// A report that is being written; if that fails, or is given up, it is written at the end.
+struct Unwritten<'a> {
+    ctx: &'a ErasedContext,
+    report: Report,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        let earlier = std::mem::take(&mut self.report);
+        self.ctx.report().come_after(earlier);
     }
 }
 

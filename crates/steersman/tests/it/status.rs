@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
+use steersman::conditions::ConditionType;
 use steersman::controller::Builder;
 use steersman::{Context, Controller, Next, Result};
 use steersman_testkit::Cluster;
@@ -170,4 +171,30 @@ async fn a_status_can_be_written_before_the_work_is_done(cluster: Cluster) -> Re
 #[steersman::test]
 async fn a_whole_status_can_be_written_before_the_work_is_done(cluster: Cluster) -> Result<()> {
     told_twice(&cluster, telling_twice(Controller::of::<Pod>().updates_status())).await
+}
+
+#[steersman::test]
+async fn what_could_not_be_written_before_the_end_is_written_at_the_end(
+    cluster: Cluster,
+) -> Result<()> {
+    let reporter = Controller::of::<Pod>().named("reporter").reconcile(
+        async |pod: Arc<Pod>, ctx: Context<Pod>| -> Result<Next> {
+            if pod.status.as_ref().is_some_and(|status| status.message.is_some()) {
+                return Ok(Next::Settled);
+            }
+            ctx.status(json!({"message": "begun"}));
+            // Nobody waits that long: it is given up while it is under way.
+            let given_up = tokio::time::timeout(Duration::ZERO, ctx.write_status()).await;
+            assert!(given_up.is_err(), "it cannot have been written at once");
+            ctx.condition(ConditionType::new("Seen").yes("Looked", "somebody looked"));
+            Ok(Next::Settled)
+        },
+    );
+    cluster.run(reporter);
+    cluster.client().create(&pod()).await?;
+    let told = |pod: &Pod| {
+        let message = pod.status.as_ref().and_then(|status| status.message.as_deref());
+        message == Some("begun") && condition(pod, "Seen")
+    };
+    cluster.eventually("p", told).await
 }

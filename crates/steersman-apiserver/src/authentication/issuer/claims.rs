@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::IssuerSettings;
-use super::expressions::{Expression, check_claims, check_user};
+use super::expressions::{Expression, as_shown, check_claims, check_user};
 use crate::user::{CREDENTIAL_ID, User, token_id};
 
 /// How far ahead of ours an issuer's clock may be.
@@ -132,7 +132,10 @@ fn shown(moment: Timestamp) -> String {
 /// The user that a token's claims make.
 pub(super) fn user(claims: &Claims, settings: &IssuerSettings) -> Result<User, String> {
     // For expressions, of which most issuers have none.
-    let all = if settings.evaluates() { Value::Object(claims.clone()) } else { Value::Null };
+    let all = match settings.evaluates() {
+        true => as_shown(&Value::Object(claims.clone())),
+        false => Value::Null,
+    };
     let name = match &settings.username {
         Mapping::Claim(claim) => username(claims, claim)?,
         Mapping::Expression(expression) => expression.text(&all, "username")?,

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
-use steersman_cel::{Activation, Budget, Env, ObjectShape, Program, Shape, ShapeKind, Type, Value};
+use steersman_cel::{
+    Activation, Budget, Env, ObjectShape, Program, Shape, ShapeKind, Type, Value, escape, unescape,
+};
 
 use crate::user::User;
 
@@ -109,6 +111,33 @@ impl Rule {
     }
 }
 
+/// Something as Kubernetes shows it to expressions: each number is a `double`, and what has a name
+/// that cannot stand behind a dot is found by its escaped name as well. A name that looks escaped
+/// means the other, and leads nowhere if there is none: whoever issues tokens cannot pass one claim
+/// off for another.
+pub(super) fn as_shown(value: &Json) -> Json {
+    match value {
+        Json::Number(number) => number.as_f64().map_or(Json::Null, Json::from),
+        Json::Array(items) => items.iter().map(as_shown).collect(),
+        Json::Object(fields) => {
+            let means_another =
+                |name: &str| unescape(name).is_some_and(|unescaped| unescaped != name);
+            let mut all = serde_json::Map::new();
+            for (name, value) in fields {
+                let value = as_shown(value);
+                if let Some(escaped) = escape(name).filter(|escaped| escaped != name) {
+                    all.insert(escaped, value.clone());
+                }
+                if !means_another(name) {
+                    all.insert(name.clone(), value);
+                }
+            }
+            Json::Object(all)
+        }
+        other => other.clone(),
+    }
+}
+
 /// Says which of the rules for claims they do not keep.
 pub(super) fn check_claims(rules: &[Rule], claims: &Json) -> Result<(), String> {
     let failed = |why| format!("oidc: error evaluating claim validation expression: {why}");
@@ -123,6 +152,7 @@ pub(super) fn check_user(rules: &[Rule], user: &User) -> Result<(), String> {
     let User { name, groups, uid, extra } = user;
     let user = serde_json::json!({"username": name, "uid": uid, "groups": groups, "extra": extra});
     let failed = |why| format!("oidc: error evaluating user info validation rule: {why}");
+    let user = as_shown(&user);
     rules.iter().try_for_each(|rule| rule.check(&user)).map_err(failed)
 }
 
@@ -177,7 +207,7 @@ impl About {
 mod tests {
     use serde_json::json;
 
-    use super::{About, Expression, Rule, check_claims, check_user};
+    use super::{About, Expression, Rule, as_shown, check_claims, check_user};
     use crate::user::User;
 
     fn mapping(text: &str) -> Expression {
@@ -227,6 +257,24 @@ mod tests {
         assert_eq!(check_user(&[plain.clone()], &jane(&[])), Ok(()));
         let why = check_user(&[plain], &jane(&["system:masters"])).unwrap_err();
         assert!(why.starts_with("oidc: error evaluating user info validation rule: "), "{why}");
+    }
+
+    #[test]
+    fn names_are_escaped_and_numbers_are_double_as_kubernetes_has_them() {
+        let claims = as_shown(&json!({
+            "acme.com/roles": ["dev"], "in": "a", "level": 12_345_678, "plain": {"a-b": "deep"},
+            "acme__dot__com__slash__roles": ["root"], "x__dot__y": "forged",
+        }));
+        for (text, expected) in [
+            ("claims.acme__dot__com__slash__roles", &["dev"][..]),
+            ("claims['acme.com/roles']", &["dev"]),
+            ("claims.__in__", &["a"]),
+            ("claims.plain.a__dash__b", &["deep"]),
+            ("has(claims.x__dot__y) ? 'there' : 'not'", &["not"]),
+            ("claims.level / 2.0 == 6172839.0 ? 'double' : 'int'", &["double"]),
+        ] {
+            assert_eq!(mapping(text).groups(&claims).unwrap(), expected, "{text}");
+        }
     }
 
     #[test]

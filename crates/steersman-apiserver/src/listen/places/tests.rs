@@ -189,3 +189,23 @@ async fn a_stranger_who_asks_for_too_much_at_once_goes() {
     assert!(!goes(&user));
     drop((watches, requests));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_goes_on_to_speak_something_else_keeps_the_place() {
+    let places = places();
+    let place = enter(&places, 1);
+    place.know("jane");
+    let request = place.asked();
+    let stay = place.stay();
+    drop(request);
+    place.left();
+    assert_eq!((places.len(), place.rank()), (1, None), "it is there, and busy");
+    drop(stay);
+    assert_eq!(places.len(), 0);
+    // Who was not taken at the word leaves as any other.
+    let other = enter(&places, 1);
+    drop(other.stay());
+    assert_eq!(places.len(), 1);
+    other.left();
+    assert_eq!(places.len(), 0);
+}

@@ -92,6 +92,14 @@ async fn what_the_cluster_knows_itself_no_webhook_is_asked() {
     let token = server.request_token("web", json!({})).await;
     server.bearer(&token).await.unwrap();
     assert_eq!(webhook.asked(), 0);
+    // One of another cluster, which calls itself as ours does.
+    let elsewhere = Webhook::default().serve(|_| {}).await;
+    elsewhere.create(super::ACCOUNTS, super::named("web")).await;
+    let foreign = elsewhere.request_token("web", json!({})).await;
+    let said = json!({"authenticated": true, "user": {"username": "web-of-another"}});
+    *webhook.saying.lock().unwrap() = Some(said);
+    let user = server.bearer(&foreign).await.unwrap();
+    assert_eq!((&user["username"], webhook.asked()), (&json!("web-of-another"), 1));
 }
 
 #[tokio::test]
