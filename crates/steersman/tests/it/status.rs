@@ -179,7 +179,7 @@ async fn what_could_not_be_written_before_the_end_is_written_at_the_end(
 ) -> Result<()> {
     let reporter = Controller::of::<Pod>().named("reporter").reconcile(
         async |pod: Arc<Pod>, ctx: Context<Pod>| -> Result<Next> {
-            if pod.status.as_ref().is_some_and(|status| status.message.is_some()) {
+            if condition(&pod, "Seen") {
                 return Ok(Next::Settled);
             }
             ctx.status(json!({"message": "begun"}));
