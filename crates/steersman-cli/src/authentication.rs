@@ -9,7 +9,7 @@ use steersman_cluster::authentication::{
 };
 use steersman_cluster::pki::ClientAuthorities;
 
-use crate::arguments::AuthenticationFlags;
+use crate::authentication_flags::AuthenticationFlags;
 use crate::failure::told;
 
 /// What the flags say, with the files that they name.

@@ -8,6 +8,7 @@ mod allocator;
 mod arguments;
 mod audit;
 mod authentication;
+mod authentication_flags;
 mod beside;
 mod controller_flags;
 mod demo;
