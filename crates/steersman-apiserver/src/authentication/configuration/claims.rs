@@ -199,8 +199,11 @@ fn is_kubernetes(key: &str) -> bool {
     is("kubernetes.io") || is("k8s.io")
 }
 
+/// Claims that must be made, and their values.
+type Required = Vec<(String, String)>;
+
 /// The claims that must be made, and what must hold of all.
-pub(super) fn rules(rules: Vec<ClaimRule>) -> Result<(Vec<(String, String)>, Vec<Rule>), String> {
+pub(super) fn rules(rules: Vec<ClaimRule>) -> Result<(Required, Vec<Rule>), String> {
     let mut required = Vec::new();
     let mut held = Vec::new();
     for ClaimRule { claim, required_value, expression, message } in rules {
