@@ -243,7 +243,10 @@ mod tests {
             message: "not so".to_owned(),
         };
         let short = rule("claims.exp - claims.nbf <= 86400", About::Claims);
-        assert_eq!(check_claims(&[short.clone()], &json!({"exp": 100, "nbf": 50})), Ok(()));
+        assert_eq!(
+            check_claims(std::slice::from_ref(&short), &json!({"exp": 100, "nbf": 50})),
+            Ok(())
+        );
         let why = check_claims(&[short], &json!({"exp": 100_000, "nbf": 50})).unwrap_err();
         let expected = "oidc: error evaluating claim validation expression: validation expression \
                         'claims.exp - claims.nbf <= 86400' failed: not so";
@@ -254,7 +257,7 @@ mod tests {
             groups: groups.iter().map(|group| (*group).to_owned()).collect(),
             ..User::default()
         };
-        assert_eq!(check_user(&[plain.clone()], &jane(&[])), Ok(()));
+        assert_eq!(check_user(std::slice::from_ref(&plain), &jane(&[])), Ok(()));
         let why = check_user(&[plain], &jane(&["system:masters"])).unwrap_err();
         assert!(why.starts_with("oidc: error evaluating user info validation rule: "), "{why}");
     }
