@@ -41,7 +41,7 @@ pub fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
     let mut again = Vec::new();
     let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
     let Some(owners) = owners else { return again };
-    // By their texts, for each against each would take hours: there may be tens of thousands.
+    // By their texts in a table, never each against each: there may be tens of thousands.
     let mut seen = HashSet::with_capacity(owners.len());
     owners.retain(|owner| {
         let is_new = seen.insert(owner.to_string());

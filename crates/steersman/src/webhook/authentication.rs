@@ -87,7 +87,8 @@ impl Authentication {
     /// It is nobody's that is known here, or it could not be found out whose: for this reason. The
     /// API server asks others.
     pub fn unknown(why: impl fmt::Display) -> Self {
-        let (authenticated, error) = (Some(false), Some(why.to_string()));
+        let authenticated = Some(false);
+        let error = Some(why.to_string());
         Self { status: TokenReviewStatus { authenticated, error, ..TokenReviewStatus::default() } }
     }
 
@@ -160,7 +161,8 @@ fn read(http: &Request<Bytes>) -> Result<(&'static str, TokenReviewSpec), String
     check_content_type(http).map_err(|error| error.to_string())?;
     // Where it stands is told, what stands there is not: it may be the token.
     let Review { api_version, kind, spec } = serde_json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
+        let line = error.line();
+        let column = error.column();
         format!("cannot decode the {KIND}, at line {line} column {column}")
     })?;
     let spoken = API_VERSIONS.into_iter().find(|version| *version == api_version);
