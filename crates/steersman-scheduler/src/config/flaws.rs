@@ -22,8 +22,9 @@ impl Flaws {
         }
     }
 
-    pub(super) fn duplicate(&mut self, field: &str, value: &str) {
-        self.0.push(format!("{field}: Duplicate value: {value:?}"));
+    pub(super) fn duplicate(&mut self, field: &str, value: impl Serialize) {
+        let value = serde_json::to_string(&value).unwrap_or_default();
+        self.0.push(format!("{field}: Duplicate value: {value}"));
     }
 
     pub(super) fn invalid(&mut self, field: &str, value: impl Serialize, why: &str) {
@@ -32,7 +33,8 @@ impl Flaws {
     }
 
     pub(super) fn required(&mut self, field: &str, why: &str) {
-        self.0.push(format!("{field}: Required value: {why}"));
+        let colon = if why.is_empty() { "" } else { ": " };
+        self.0.push(format!("{field}: Required value{colon}{why}"));
     }
 
     pub(super) fn forbidden(&mut self, field: &str, why: &str) {

@@ -1,4 +1,5 @@
-//! Which fields the arguments of plug-ins may have: a field that nobody reads is a mistake.
+//! Which fields a configuration may have, and the arguments of plug-ins in it: a field that nobody reads
+//! is a mistake.
 
 use serde_json::Value;
 
@@ -47,6 +48,93 @@ const SCORING_STRATEGY: &Form = &Fields(&[
     ("requestedToCapacityRatio", &Fields(&[("shape", POINTS)])),
 ]);
 
+const CHOICES: &Form = &List(&Fields(&[("name", LEAF), ("weight", LEAF)]));
+const PLUGIN_SET: &Form = &Fields(&[("enabled", CHOICES), ("disabled", CHOICES)]);
+const PROFILES: &Form = &List(&Fields(&[
+    ("schedulerName", LEAF),
+    ("percentageOfNodesToScore", LEAF),
+    (
+        "plugins",
+        &Fields(&[
+            ("multiPoint", PLUGIN_SET),
+            ("preEnqueue", PLUGIN_SET),
+            ("queueSort", PLUGIN_SET),
+            ("preFilter", PLUGIN_SET),
+            ("filter", PLUGIN_SET),
+            ("postFilter", PLUGIN_SET),
+            ("preScore", PLUGIN_SET),
+            ("score", PLUGIN_SET),
+            ("reserve", PLUGIN_SET),
+            ("permit", PLUGIN_SET),
+            ("preBind", PLUGIN_SET),
+            ("bind", PLUGIN_SET),
+            ("postBind", PLUGIN_SET),
+            ("placementGenerate", PLUGIN_SET),
+            ("placementScore", PLUGIN_SET),
+        ]),
+    ),
+    ("pluginConfig", &List(&Fields(&[("name", LEAF), ("args", LEAF)]))),
+]));
+const EXTENDERS: &Form = &List(&Fields(&[
+    ("urlPrefix", LEAF),
+    ("filterVerb", LEAF),
+    ("preemptVerb", LEAF),
+    ("prioritizeVerb", LEAF),
+    ("weight", LEAF),
+    ("bindVerb", LEAF),
+    ("enableHTTPS", LEAF),
+    (
+        "tlsConfig",
+        &Fields(&[
+            ("insecure", LEAF),
+            ("serverName", LEAF),
+            ("certFile", LEAF),
+            ("keyFile", LEAF),
+            ("caFile", LEAF),
+            ("certData", LEAF),
+            ("keyData", LEAF),
+            ("caData", LEAF),
+        ]),
+    ),
+    ("httpTimeout", LEAF),
+    ("nodeCacheCapable", LEAF),
+    ("managedResources", &List(&Fields(&[("name", LEAF), ("ignoredByScheduler", LEAF)]))),
+    ("ignorable", LEAF),
+]));
+const LEADER_ELECTION: &Form = &Fields(&[
+    ("leaderElect", LEAF),
+    ("leaseDuration", LEAF),
+    ("renewDeadline", LEAF),
+    ("retryPeriod", LEAF),
+    ("resourceLock", LEAF),
+    ("resourceName", LEAF),
+    ("resourceNamespace", LEAF),
+]);
+const CLIENT_CONNECTION: &Form = &Fields(&[
+    ("kubeconfig", LEAF),
+    ("acceptContentTypes", LEAF),
+    ("contentType", LEAF),
+    ("qps", LEAF),
+    ("burst", LEAF),
+]);
+
+/// The fields of a configuration.
+const DOCUMENT: &[(&str, &Form)] = &[
+    ("parallelism", LEAF),
+    ("leaderElection", LEADER_ELECTION),
+    ("clientConnection", CLIENT_CONNECTION),
+    ("enableProfiling", LEAF),
+    ("enableContentionProfiling", LEAF),
+    ("healthZBindAddress", LEAF),
+    ("metricsBindAddress", LEAF),
+    ("percentageOfNodesToScore", LEAF),
+    ("podInitialBackoffSeconds", LEAF),
+    ("podMaxBackoffSeconds", LEAF),
+    ("profiles", PROFILES),
+    ("extenders", EXTENDERS),
+    ("delayCacheUntilActive", LEAF),
+];
+
 /// The fields of the arguments of each plug-in that has any.
 const ARGUMENTS: [(&str, &[(&str, &Form)]); 8] = [
     (
@@ -72,9 +160,12 @@ const ARGUMENTS: [(&str, &[(&str, &Form)]); 8] = [
     ("VolumeBinding", &[("bindTimeoutSeconds", LEAF), ("shape", POINTS)]),
 ];
 
-/// Whether the arguments of all plug-ins can be read.
-pub(super) fn check(profiles: &[ProfileConfiguration]) -> Result<(), ConfigurationError> {
-    let mut unknown = Vec::new();
+/// Whether a document with these profiles can be read to the last field.
+pub(super) fn check(
+    document: &Value,
+    profiles: &[ProfileConfiguration],
+) -> Result<(), ConfigurationError> {
+    let mut unknown = unknown_fields(document, DOCUMENT);
     for (number, profile) in profiles.iter().enumerate() {
         for (place, config) in profile.plugin_config.iter().enumerate() {
             let name = &config.name;
@@ -117,9 +208,9 @@ fn kind(plugin: &str, args: &Value) -> Result<(), String> {
     Err(format!("args for plugin {plugin} were not of type {expected}.{ours}, got {kind}.{theirs}"))
 }
 
-fn unknown_fields(args: &Value, fields: &[(&str, &Form)]) -> Vec<String> {
+fn unknown_fields(document: &Value, fields: &[(&str, &Form)]) -> Vec<String> {
     let mut found = Vec::new();
-    for (name, value) in args.as_object().into_iter().flatten() {
+    for (name, value) in document.as_object().into_iter().flatten() {
         match fields.iter().find(|(known, _)| known == name) {
             Some((_, form)) => form.look(value, name, &mut found),
             None if matches!(name.as_str(), "apiVersion" | "kind") => {}

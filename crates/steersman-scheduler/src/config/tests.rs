@@ -79,37 +79,16 @@ profiles:
 fn what_makes_no_sense_is_refused() {
     for (body, part) in [
         ("percentageOfNodesToScore: 101", "percentageOfNodesToScore: Invalid value: 101"),
-        ("podMaxBackoffSeconds: 0", "must be greater than or equal to PodInitialBackoffSeconds"),
-        ("podInitialBackoffSeconds: 0", "must be greater than 0"),
-        ("profiles: [{schedulerName: a}, {schedulerName: a}]", "Duplicate value"),
-        ("nonsense: 1", "unknown field `nonsense`"),
+        (
+            "nonsense: 1\nprofiles: [{plugins: {sieve: {}}}]",
+            "strict decoding error: unknown field \"nonsense\", unknown field \
+             \"profiles[0].plugins.sieve\"",
+        ),
         (
             "parallelism: 0",
             "parallelism: Invalid value: 0: should be an integer value greater than zero",
         ),
-        (
-            "profiles: [{plugins: {filter: {enabled: [{name: Nothing}]}}}]",
-            "plugin \"Nothing\" does not exist",
-        ),
-        ("profiles: [{plugins: {sieve: {}}}]", "no such extension point"),
-        (
-            "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]",
-            "no queue sort plugin is enabled",
-        ),
         ("extenders: [{urlPrefix: x}]", "extenders[0].urlPrefix: Invalid value: \"x\": must be"),
-        (
-            "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]",
-            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
-        ),
-        (
-            "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]",
-            "extenders: Invalid value: \"found 2 extenders implementing bind\": only one extender can \
-             implement bind",
-        ),
-        (
-            "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a/b}, {name: a/b}]}]",
-            "duplicate extender managed resource name",
-        ),
         ("extenders: [{urlPrefix: 'http://x', httpTimeout: soon}]", "must be a duration"),
     ] {
         let refused = assembled(body).map(|_| ()).unwrap_err();
@@ -117,6 +96,152 @@ fn what_makes_no_sense_is_refused() {
     }
     let refused = Configuration::parse("apiVersion: v1\nkind: Pod").unwrap_err().to_string();
     assert!(refused.starts_with("no kind \"Pod\" is registered for version \"v1\""), "{refused}");
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_configuration_is_said_at_once_in_the_words_of_kubernetes() {
+    for (body, expected) in [
+        (
+            "podInitialBackoffSeconds: 0\npodMaxBackoffSeconds: -5\nclientConnection: {burst: -1}",
+            "[clientConnection.burst: Invalid value: -1: must be non-negative, \
+             podInitialBackoffSeconds: Invalid value: 0: must be greater than 0, \
+             podMaxBackoffSeconds: Invalid value: -5: must be greater than or equal to \
+             PodInitialBackoffSeconds]",
+        ),
+        (
+            "leaderElection: {leaseDuration: 10s, retryPeriod: -1s, resourceLock: configmap}",
+            "[leaderElection.retryPeriod: Invalid value: \"-1s\": must be greater than zero, \
+             leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than \
+             `RenewDeadline`, leaderElection.resourceLock: Invalid value: \"configmap\": \
+             resourceLock value must be \"leases\"]",
+        ),
+        (
+            "profiles: [{schedulerName: a}, {percentageOfNodesToScore: -1}]",
+            "[profiles[1].schedulerName: Required value, profiles[1].percentageOfNodesToScore: \
+             Invalid value: -1: not in valid range [0-100]]",
+        ),
+        ("profiles: [{schedulerName: ''}]", "profiles[0].schedulerName: Required value"),
+        (
+            "profiles: [{schedulerName: a}, {schedulerName: a}]",
+            "profiles[1].schedulerName: Duplicate value: {}",
+        ),
+        (
+            "profiles: [{schedulerName: a}, {schedulerName: b, \
+             plugins: {queueSort: {enabled: [{name: Sort}], disabled: [{name: '*'}]}}}]",
+            "profiles[1].plugins.queueSort: Invalid value: {\"Enabled\":[{\"Name\":\"Sort\",\
+             \"Weight\":0}],\"Disabled\":[{\"Name\":\"*\",\"Weight\":0}]}: must be the same for all \
+             profiles",
+        ),
+        (
+            "profiles: [{plugins: {score: {enabled: [{name: EBSLimits}]}}}]",
+            "profiles[0].plugins.score.enabled[0]: Invalid value: \"EBSLimits\": was invalid in \
+             version \"kubescheduler.config.k8s.io/v1\" (KubeSchedulerConfiguration is version \
+             \"kubescheduler.config.k8s.io/v1\")",
+        ),
+        (
+            "parallelism: 0",
+            "parallelism: Invalid value: 0: should be an integer value greater than zero",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p, bindVerb: b, \
+             managedResources: [{name: cpu}]}, {urlPrefix: 'http://y', bindVerb: b, \
+             managedResources: [{name: a/b}, {name: a/b}]}]",
+            "[extenders[0].weight: Invalid value: 0: must have a positive weight applied to it, \
+             extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended \
+             resource name, extenders[1].managedResources[1].name: Invalid value: \"a/b\": duplicate \
+             extender managed resource name, extenders: Invalid value: \"found 2 extenders \
+             implementing bind\": only one extender can implement bind]",
+        ),
+    ] {
+        assert_eq!(parse(body).map(drop).unwrap_err(), expected, "{body}");
+    }
+    let quiet = "leaderElection: {leaderElect: false, leaseDuration: 1s}";
+    assert!(parse(quiet).is_ok(), "nobody is elected");
+}
+
+#[test]
+fn a_profile_that_cannot_be_made_is_refused_in_the_words_of_kubernetes() {
+    let start = "initializing profiles: creating profile for scheduler name default-scheduler:";
+    for (plugins, expected) in [
+        ("filter: {enabled: [{name: Nothing}]}", "FilterPlugin \"Nothing\" does not exist"),
+        ("multiPoint: {enabled: [{name: Nothing}]}", "PreFilterPlugin \"Nothing\" does not exist"),
+        (
+            "filter: {enabled: [{name: ImageLocality}]}",
+            "plugin \"ImageLocality\" does not extend FilterPlugin plugin",
+        ),
+        (
+            "score: {enabled: [{name: Own}, {name: Own}]}",
+            "plugin \"Own\" already registered as \"ScorePlugin\"",
+        ),
+        (
+            "multiPoint: {enabled: [{name: Own}, {name: Own}]}",
+            "plugin \"Own\" already registered as \"ScorePlugin\"",
+        ),
+        (
+            "queueSort: {disabled: [{name: '*'}]}",
+            "only one queue sort plugin required for profile with scheduler name \
+             \"default-scheduler\", but got 0",
+        ),
+        (
+            "bind: {disabled: [{name: DefaultBinder}]}",
+            "at least one bind plugin is needed for profile with scheduler name \
+             \"default-scheduler\"",
+        ),
+    ] {
+        let refused = assembled(&format!("profiles: [{{plugins: {{{plugins}}}}}]")).map(drop);
+        assert_eq!(refused.unwrap_err(), format!("{start} {expected}"), "{plugins}");
+    }
+    let of_old = "preFilter: {enabled: [{name: NodeResourcesFit}]}, \
+                  preScore: {enabled: [{name: TaintToleration}]}";
+    assert!(assembled(&format!("profiles: [{{plugins: {{{of_old}}}}}]")).is_ok());
+}
+
+#[test]
+fn plugins_that_are_named_at_a_point_come_first_there() {
+    let scores = |plugins: &str| {
+        let profile = "multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, \
+                       {name: DefaultBinder}, {name: NodeAffinity}, {name: TaintToleration, weight: \
+                       3}, {name: Own}]}";
+        let body = format!("profiles: [{{plugins: {{{profile}, {plugins}}}}}]");
+        names(&assembled(&body).unwrap()[0], Points::SCORE)
+    };
+    for (score, order) in [
+        ("disabled: []", "NodeAffinity TaintToleration Own"),
+        ("enabled: [{name: Own}, {name: TaintToleration}]", "Own TaintToleration NodeAffinity"),
+        (
+            "enabled: [{name: ImageLocality}, {name: Own}]",
+            "Own NodeAffinity TaintToleration ImageLocality",
+        ),
+        (
+            "disabled: [{name: NodeAffinity}], enabled: [{name: NodeAffinity}]",
+            "TaintToleration Own NodeAffinity",
+        ),
+        ("disabled: [{name: '*'}], enabled: [{name: Own}]", "Own"),
+    ] {
+        assert_eq!(scores(&format!("score: {{{score}}}")), order, "{score}");
+    }
+    let body = "profiles: [{plugins: {filter: {enabled: [{name: NodeResourcesFit}]}}}]";
+    let profiles = assembled(body).unwrap();
+    assert!(names(&profiles[0], Points::FILTER).starts_with("NodeResourcesFit NodeUnschedulable"));
+    assert!(names(&profiles[0], Points::SCORE).starts_with("TaintToleration NodeAffinity"));
+}
+
+#[test]
+fn a_plugin_that_is_named_without_a_weight_counts_once() {
+    for (plugins, expected) in [
+        ("multiPoint: {}", 3),
+        ("multiPoint: {enabled: [{name: TaintToleration}]}", 1),
+        ("multiPoint: {enabled: [{name: TaintToleration, weight: 7}]}", 7),
+        ("score: {enabled: [{name: TaintToleration}]}", 1),
+        (
+            "score: {enabled: [{name: TaintToleration, weight: 5}]}, \
+             multiPoint: {enabled: [{name: TaintToleration, weight: 7}]}",
+            5,
+        ),
+    ] {
+        let profiles = assembled(&format!("profiles: [{{plugins: {{{plugins}}}}}]")).unwrap();
+        assert_eq!(profiles[0].weight("TaintToleration"), Some(expected), "{plugins}");
+    }
 }
 
 #[test]
@@ -282,7 +407,8 @@ fn an_added_affinity_is_looked_at_term_by_term() {
 
 #[test]
 fn how_nodes_are_to_be_filled_is_looked_at_when_the_plugin_is_made() {
-    let at = "initializing plugin \"NodeResourcesFit\": scoringStrategy";
+    let at = "initializing profiles: creating profile for scheduler name default-scheduler: \
+              initializing plugin \"NodeResourcesFit\": scoringStrategy";
     for (strategy, expected) in [
         (
             "{type: Best}",

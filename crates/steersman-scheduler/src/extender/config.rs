@@ -10,7 +10,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where an extender is, and what it is asked. A verb that is empty is not asked.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExtenderConfiguration {
     pub(crate) url_prefix: String,
     pub(crate) filter_verb: String,
@@ -31,7 +31,7 @@ pub(crate) struct ExtenderConfiguration {
 
 /// An extended resource that an extender looks after.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct ManagedResource {
     pub(crate) name: String,
     pub(crate) ignored_by_scheduler: bool,
@@ -39,7 +39,7 @@ pub(crate) struct ManagedResource {
 
 /// Whom to trust, and who we are. Data are in base64.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 struct TlsConfiguration {
     insecure: bool,
     server_name: String,
@@ -52,33 +52,14 @@ struct TlsConfiguration {
 }
 
 impl ExtenderConfiguration {
-    /// What is wrong with it: a field, its value, and why.
-    pub(crate) fn mistake(&self) -> Option<(&'static str, String, &'static str)> {
+    /// Which of its texts nobody can read: a field, what stands there, and what should.
+    pub(crate) fn unreadable(&self) -> Option<(&'static str, &str, &'static str)> {
         if !self.url_prefix.parse::<http::Uri>().is_ok_and(|uri| uri.scheme().is_some()) {
-            return Some((
-                "urlPrefix",
-                format!("{:?}", self.url_prefix),
-                "must be an absolute URL",
-            ));
+            return Some(("urlPrefix", &self.url_prefix, "must be an absolute URL"));
         }
-        if !self.prioritize_verb.is_empty() && self.weight <= 0 {
-            let why = "must have a positive weight applied to it";
-            return Some(("weight", self.weight.to_string(), why));
-        }
-        if let Some(text) = &self.http_timeout
-            && steersman_cel::Duration::parse(text).is_none()
-        {
-            return Some(("httpTimeout", format!("{text:?}"), "must be a duration"));
-        }
-        let names: Vec<&str> = self.managed_resources.iter().map(|it| it.name.as_str()).collect();
-        if let Some(name) = names.iter().find(|name| !name.contains('/')) {
-            let why = "must be the name of an extended resource";
-            return Some(("managedResources", format!("{name:?}"), why));
-        }
-        let is_double = |(place, name): &(usize, &&str)| names[..*place].contains(*name);
-        let double = names.iter().enumerate().find(is_double)?.1;
-        let why = "duplicate extender managed resource name";
-        Some(("managedResources", format!("{double:?}"), why))
+        let timeout = self.http_timeout.as_deref()?;
+        let is_readable = steersman_cel::Duration::parse(timeout).is_some();
+        (!is_readable).then_some(("httpTimeout", timeout, "must be a duration"))
     }
 
     pub(crate) fn timeout(&self) -> Duration {

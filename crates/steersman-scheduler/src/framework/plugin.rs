@@ -56,6 +56,27 @@ impl Points {
     /// All that a plug-in can have beside others: the order of the queue is only one's.
     pub const ALL: Self = Self(((1 << 12) - 1) & !Self::QUEUE_SORT.0);
 
+    /// One by one.
+    pub(crate) const EACH: [Self; 12] = [
+        Self::PRE_ENQUEUE,
+        Self::QUEUE_SORT,
+        Self::PRE_FILTER,
+        Self::FILTER,
+        Self::POST_FILTER,
+        Self::PRE_SCORE,
+        Self::SCORE,
+        Self::RESERVE,
+        Self::PERMIT,
+        Self::PRE_BIND,
+        Self::BIND,
+        Self::POST_BIND,
+    ];
+
+    /// The number of a single point, from zero.
+    pub(crate) fn number(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
+
     /// Whether it has one of these.
     pub fn contains(self, point: Self) -> bool {
         self.0 & point.0 != 0

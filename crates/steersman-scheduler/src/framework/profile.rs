@@ -34,8 +34,8 @@ pub struct Profile {
     /// How many of the nodes that can run a Pod are compared; zero leaves it to the scheduler.
     pub(super) percentage: usize,
     plugins: Vec<Enabled>,
-    /// The places of those that filter.
-    filters: Vec<usize>,
+    /// The places of those at each extension point, in the order in which they are run there.
+    order: [Vec<usize>; Points::EACH.len()],
     /// Whether more than one node is looked for, although no plug-in compares them.
     pub(super) looks_at_all: bool,
     /// Where it tells how long they take, if somebody wants to know.
@@ -98,11 +98,26 @@ impl Profile {
     /// A profile of these plug-ins.
     pub(crate) fn new(name: &str, percentage: usize, mut plugins: Vec<Enabled>) -> Self {
         plugins.truncate(PLUGINS_MAX);
-        let filters = (0..plugins.len())
-            .filter(|place| plugins[*place].points.contains(Points::FILTER))
-            .collect();
+        let mut order: [Vec<usize>; Points::EACH.len()] = Default::default();
+        for (place, enabled) in plugins.iter().enumerate() {
+            let points = Points::EACH.iter().zip(&mut order);
+            let taking_part = points.filter(|(point, _)| enabled.points.contains(**point));
+            taking_part.for_each(|(_, places)| places.push(place));
+        }
         let name = name.into();
-        Self { name, percentage, plugins, filters, looks_at_all: false, meter: None }
+        Self { name, percentage, plugins, order, looks_at_all: false, meter: None }
+    }
+
+    /// Lets plug-ins of these names be run in this order at a point. All of them take part there, and
+    /// nobody else does.
+    pub(crate) fn arrange(&mut self, point: Points, names: &[&str]) {
+        let place = |name: &&str| self.plugins.iter().position(|it| it.plugin.name() == *name);
+        self.order[point.number()] = names.iter().filter_map(place).collect();
+    }
+
+    /// The places of the plug-ins at an extension point, in their order.
+    fn places(&self, point: Points) -> &[usize] {
+        &self.order[point.number()]
     }
 
     /// Somebody else has a say about which node it is.
@@ -200,13 +215,19 @@ impl Profile {
     }
 
     /// The plug-ins at an extension point, in their order.
-    pub(crate) fn at(&self, point: Points) -> impl Iterator<Item = &Arc<dyn Plugin>> {
-        self.plugins.iter().filter(move |it| it.points.contains(point)).map(|it| &it.plugin)
+    pub(crate) fn at(&self, point: Points) -> impl DoubleEndedIterator<Item = &Arc<dyn Plugin>> {
+        self.places(point).iter().map(|place| &self.plugins[*place].plugin)
     }
 
     /// The plug-in of this name.
     pub(crate) fn plugin(&self, name: &str) -> Option<&Arc<dyn Plugin>> {
         self.plugins.iter().map(|it| &it.plugin).find(|plugin| plugin.name() == name)
+    }
+
+    /// How much the scores of the plug-in of this name count.
+    #[cfg(test)]
+    pub(crate) fn weight(&self, name: &str) -> Option<i64> {
+        self.plugins.iter().find(|it| it.plugin.name() == name).map(|it| it.weight)
     }
 
     /// Whether a Pod may be queued; otherwise who keeps it from that.
@@ -219,7 +240,7 @@ impl Profile {
 
     /// The plug-ins at an extension point, with their places.
     pub(super) fn placed(&self, point: Points) -> impl Iterator<Item = (usize, &Enabled)> {
-        self.plugins.iter().enumerate().filter(move |(_, it)| it.points.contains(point))
+        self.places(point).iter().map(|place| (*place, &self.plugins[*place]))
     }
 
     /// Whether a node can run the Pod, also if those come to it that room is being made for.
@@ -245,7 +266,7 @@ impl Profile {
     /// The same as far as these filters say.
     fn filter_by(&self, wanted: u64, cycle: &Cycle<'_>, node: &NodeInfo) -> Verdict {
         let is_timed = self.begin(&cycle.state).is_some();
-        for &place in &self.filters {
+        for &place in self.places(Points::FILTER) {
             if wanted & (1 << place) == 0 {
                 continue;
             }
@@ -264,7 +285,7 @@ impl Profile {
     /// Who is asked about nodes for a Pod.
     pub(super) fn asked(&self, cycle: &Cycle<'_>) -> Asked {
         let mut asked = Asked::default();
-        for &place in &self.filters {
+        for &place in self.places(Points::FILTER) {
             let bit = 1 << place;
             if cycle.skipped_filters & bit != 0 {
                 continue;
@@ -316,8 +337,9 @@ impl Profile {
         gone: &[Arc<PodInfo>],
     ) -> bool {
         let after = Replacement { gone, coming: &expected(cycle, node) };
-        let mut filters = self.filters.iter().filter(|at| cycle.skipped_filters & (1 << **at) == 0);
-        filters.any(|at| self.plugins[*at].plugin.rules_out(cycle, node, after))
+        let filters = self.placed(Points::FILTER);
+        let mut filters = filters.filter(|(at, _)| cycle.skipped_filters & (1 << *at) == 0);
+        filters.any(|(_, it)| it.plugin.rules_out(cycle, node, after))
     }
 
     /// Counts another Pod on a node in what plug-ins have prepared.
@@ -407,10 +429,10 @@ impl Profile {
     /// Lets plug-ins give back what they took for a Pod, in the opposite order.
     pub(crate) fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
         let began = Instant::now();
-        for it in self.plugins.iter().rev().filter(|it| it.points.contains(Points::RESERVE)) {
+        for plugin in self.at(Points::RESERVE).rev() {
             let it_began = self.begin(state);
-            it.plugin.unreserve(state, pod, node);
-            self.took(it.plugin.name(), "Unreserve", status_of(false, None), it_began);
+            plugin.unreserve(state, pod, node);
+            self.took(plugin.name(), "Unreserve", status_of(false, None), it_began);
         }
         self.ran("Unreserve", &Ok(()), began);
     }

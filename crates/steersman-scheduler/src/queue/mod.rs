@@ -45,6 +45,8 @@ pub(crate) struct SchedulingQueue {
     sort: Arc<dyn Plugin>,
     read: PodReader,
     backoff: Backoff,
+    /// From when on seconds are counted.
+    since: Instant,
     active: Heap,
     backing_off: Heap,
     /// Those that back off because something went wrong.
@@ -108,6 +110,7 @@ impl SchedulingQueue {
             sort,
             read,
             backoff,
+            since: Instant::now(),
             active: Heap::default(),
             backing_off: Heap::default(),
             failed: Heap::default(),
@@ -206,9 +209,20 @@ impl SchedulingQueue {
     pub(crate) fn remove(&mut self, uid: &str) {
         let sort = Arc::clone(&self.sort);
         self.active.remove(uid, &|a, b| in_order(&*sort, a, b));
-        self.backing_off.remove(uid, &|a, b| earlier(self.backoff, &*sort, a, b));
-        self.failed.remove(uid, &|a, b| earlier(self.backoff, &*sort, a, b));
+        self.remove_from_backoff(uid);
         self.unschedulable.remove(uid);
+    }
+
+    fn remove_from_backoff(&mut self, uid: &str) -> Option<Pending> {
+        let order = self.backoff_order();
+        let earlier = |a: &Pending, b: &Pending| order.is_earlier(a, b);
+        let removed = self.backing_off.remove(uid, &earlier);
+        removed.or_else(|| self.failed.remove(uid, &earlier))
+    }
+
+    fn backoff_order(&self) -> BackoffOrder {
+        let Self { sort, backoff, since, .. } = self;
+        BackoffOrder { sort: Arc::clone(sort), backoff: *backoff, since: *since }
     }
 
     /// The next Pod to be tried.
@@ -219,8 +233,8 @@ impl SchedulingQueue {
         let mut pending = match active {
             Some(pending) => pending,
             None => {
-                let backoff = self.backoff;
-                let popped = self.backing_off.pop(&|a, b| earlier(backoff, &*sort, a, b))?;
+                let order = self.backoff_order();
+                let popped = self.backing_off.pop(&|a, b| order.is_earlier(a, b))?;
                 self.came("active", Why::NOBODY_ELSE);
                 popped
             }
@@ -310,10 +324,14 @@ impl SchedulingQueue {
         self.unschedulable.ungate(uid);
     }
 
-    /// Tries an unschedulable Pod again at once.
+    /// Tries a Pod again at once that is unschedulable or backs off.
     pub(crate) fn retry(&mut self, uid: &str) {
         if let Some(pending) = self.unschedulable.remove(uid) {
             self.activate(pending, None, Why::FORCED);
+        } else if let Some(pending) = self.remove_from_backoff(uid) {
+            self.came("active", Why::FORCED);
+            let sort = Arc::clone(&self.sort);
+            self.active.push(pending, &|a, b| in_order(&*sort, a, b));
         }
     }
 
@@ -426,12 +444,12 @@ impl SchedulingQueue {
     fn back_off(&mut self, pending: Pending, pod: Option<&Pod>, why: Why<'_>) -> bool {
         let Some(pending) = self.admitted(pending, pod, why) else { return false };
         self.came("backoff", why);
-        let (sort, backoff) = (Arc::clone(&self.sort), self.backoff);
+        let order = self.backoff_order();
         let heap = match pending.has_failed() {
             true => &mut self.failed,
             false => &mut self.backing_off,
         };
-        heap.push(pending, &|a, b| earlier(backoff, &*sort, a, b));
+        heap.push(pending, &|a, b| order.is_earlier(a, b));
         true
     }
 
@@ -477,15 +495,15 @@ impl SchedulingQueue {
     /// Lets those try again that have backed off or been unschedulable for long enough.
     fn flush(&mut self) {
         let now = Instant::now();
-        let (sort, backoff) = (Arc::clone(&self.sort), self.backoff);
+        let (sort, order) = (Arc::clone(&self.sort), self.backoff_order());
         for of_failed in [false, true] {
             loop {
                 let heap = if of_failed { &mut self.failed } else { &mut self.backing_off };
                 let first = heap.first();
-                if first.is_none_or(|first| first.backs_off_until(backoff) > now) {
+                if first.is_none_or(|first| first.backs_off_until(order.backoff) > now) {
                     break;
                 }
-                let Some(pending) = heap.pop(&|a, b| earlier(backoff, &*sort, a, b)) else { break };
+                let Some(pending) = heap.pop(&|a, b| order.is_earlier(a, b)) else { break };
                 self.active.push(pending, &|a, b| in_order(&*sort, a, b));
                 self.came("active", Why::BACKED_OFF);
             }
@@ -514,11 +532,24 @@ fn in_order(sort: &dyn Plugin, a: &Pending, b: &Pending) -> bool {
     order == Ordering::Less
 }
 
-/// Who has backed off first.
-fn earlier(backoff: Backoff, sort: &dyn Plugin, a: &Pending, b: &Pending) -> bool {
-    match a.backs_off_until(backoff).cmp(&b.backs_off_until(backoff)) {
-        Ordering::Equal => in_order(sort, a, b),
-        order => order == Ordering::Less,
+/// In which order Pods that back off are tried.
+struct BackoffOrder {
+    sort: Arc<dyn Plugin>,
+    backoff: Backoff,
+    since: Instant,
+}
+
+impl BackoffOrder {
+    /// Who has backed off first. Within a second nobody has: then who matters more comes first.
+    fn is_earlier(&self, a: &Pending, b: &Pending) -> bool {
+        let second = |pending: &Pending| {
+            let until = pending.backs_off_until(self.backoff);
+            until.saturating_duration_since(self.since).as_secs()
+        };
+        match second(a).cmp(&second(b)) {
+            Ordering::Equal => in_order(&*self.sort, a, b),
+            order => order == Ordering::Less,
+        }
     }
 }
 

@@ -169,6 +169,38 @@ async fn who_backs_off_is_tried_when_nobody_is_active() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_those_that_have_backed_off_in_the_same_second_who_matters_more_comes_first() {
+    let mut fixture = Fixture::new();
+    let priorities = [("a", 0, 300), ("b", 5, 300), ("c", 9, 100)];
+    for (name, priority, milliseconds) in priorities {
+        let mut pod = asking(name, "1");
+        pod.spec.as_mut().unwrap().priority = Some(priority);
+        fixture.set(&pod);
+        fixture.refuse("NodeResourcesFit");
+        advance(Duration::from_millis(milliseconds)).await;
+    }
+    // They back off until 1.0, 1.3 and 1.6 seconds have passed.
+    fixture.queue.since += Duration::from_millis(500);
+    fixture.queue.happened(&pod_gone());
+    let order: Vec<String> = std::iter::from_fn(|| fixture.pop()).collect();
+    assert_eq!(order.join(" "), "b a c");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_backs_off_is_tried_at_once_when_that_is_asked_for() {
+    let mut fixture = Fixture::new();
+    for name in ["p", "q"] {
+        fixture.set(&asking(name, "1"));
+        fixture.refuse("NodeResourcesFit");
+    }
+    fixture.queue.happened(&pod_gone());
+    assert_eq!(fixture.depth(), (0, 2, 0));
+    fixture.queue.retry(&PodInfo::of(&asking("q", "1")).uid);
+    assert_eq!(fixture.depth(), (1, 1, 0));
+    assert_eq!(fixture.pop().as_deref(), Some("q"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_is_unschedulable_for_five_minutes_is_tried_again() {
     let mut fixture = Fixture::new();
     fixture.set(&asking("p", "1"));

@@ -252,9 +252,11 @@ impl Worker {
             true => profile.schedule(&mut cycle, start),
             false => self.extenders.schedule(&profile, &mut cycle, start).await,
         };
+        if !matches!(decided, Err(Failure::Fit(_))) {
+            self.metrics.decided(began.elapsed());
+        }
         match decided {
             Ok(node) => {
-                self.metrics.decided(began.elapsed());
                 let name: Arc<str> = node.name().into();
                 self.assume(&info, &name);
                 if let Err((plugin, refusal)) = profile.reserve(&mut cycle, &node) {
@@ -274,7 +276,9 @@ impl Worker {
                 Some(self.binding(Decided { pending, node: name, state, began }, &profile, &pod))
             }
             Err(Failure::Fit(error)) => {
-                self.help(Attempt { pending, began }, &cycle, &profile, error).await
+                let helping = self.help(Attempt { pending, began }, &cycle, &profile, error).await;
+                self.metrics.decided(began.elapsed()); // who has to go is part of the decision
+                helping
             }
             Err(Failure::NoNodes) => {
                 let report = Report::unschedulable(NO_NODES.to_owned()).nominated_nowhere();

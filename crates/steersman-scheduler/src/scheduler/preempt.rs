@@ -12,6 +12,8 @@ use super::informers::Informers;
 use super::shared::Shared;
 use crate::framework::{PREEMPTED, PodInfo};
 
+/// The condition of a Pod that is about to go.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Who lets Pods go, as far as these are told.
 const PREEMPTION: &str = "DefaultPreemption";
 
@@ -99,20 +101,12 @@ impl Preemption {
 
     /// Deletes a victim, which says why. Whether it was there.
     async fn delete(&self, victim: &PodInfo, pod: &Pod, means: &Means<'_>) -> Result<bool> {
-        let by = &self.info.scheduler_name;
-        let condition = PodCondition {
-            type_: "DisruptionTarget".into(),
-            status: "True".into(),
-            reason: Some(PREEMPTED.into()),
-            message: Some(format!("{by}: preempting to accommodate a higher priority pod")),
-            last_transition_time: Some(clock::now_time()),
-            observed_generation: pod.metadata.generation,
-            ..PodCondition::default()
-        };
-        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-        match means.client.patch_status::<Pod, _>(&victim.key, &patch).await {
-            Err(error) if error.is_not_found() => return Ok(false),
-            written => drop(written?),
+        if let Some(condition) = told(pod, &self.info.scheduler_name) {
+            let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+            match means.client.patch_status::<Pod, _>(&victim.key, &patch).await {
+                Err(error) if error.is_not_found() => return Ok(false),
+                written => drop(written?),
+            }
         }
         let uid = Some(victim.uid.to_string());
         let preconditions = Some(Preconditions { uid, resource_version: None });
@@ -124,6 +118,29 @@ impl Preemption {
     }
 }
 
+/// The condition by which a victim says why it goes, unless it says so already. If it goes for another
+/// reason as well, it has been about to go since then.
+fn told(victim: &Pod, by: &str) -> Option<PodCondition> {
+    let reason = Some(PREEMPTED.to_owned());
+    let message = Some(format!("{by}: preempting to accommodate a higher priority pod"));
+    let conditions = victim.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let old = conditions.find(|it| it.type_ == DISRUPTION_TARGET && it.status == "True");
+    if old.is_some_and(|old| old.reason == reason && old.message == message) {
+        return None;
+    }
+    let since = old.and_then(|old| old.last_transition_time.clone());
+    Some(PodCondition {
+        type_: DISRUPTION_TARGET.into(),
+        status: "True".into(),
+        reason,
+        message,
+        last_transition_time: since.or_else(|| Some(clock::now_time())),
+        observed_generation: victim.metadata.generation,
+        ..PodCondition::default()
+    })
+}
+
 /// What people are told of a victim, which is not deleted if it was only about to be bound.
 fn note(preemptor: &Arc<str>, node: &str, is_cancelled: bool) -> String {
     let how = if is_cancelled { " (in kube-scheduler memory)." } else { "" };
@@ -133,6 +150,25 @@ fn note(preemptor: &Arc<str>, node: &str, is_cancelled: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_victim_says_once_why_it_goes() {
+        let of = |conditions: serde_json::Value| -> Pod {
+            let pod = json!({"metadata": {"generation": 3}, "status": {"conditions": conditions}});
+            serde_json::from_value(pod).unwrap()
+        };
+        let first = told(&of(json!([])), "mine").unwrap();
+        let message = "mine: preempting to accommodate a higher priority pod";
+        assert_eq!((first.status.as_str(), first.message.as_deref()), ("True", Some(message)));
+        assert_eq!(first.reason.as_deref(), Some("PreemptionByScheduler"));
+        assert_eq!(first.observed_generation, Some(3));
+        assert_eq!(told(&of(json!([first])), "mine"), None);
+        let evicted = json!({"type": "DisruptionTarget", "status": "True", "reason": "Evicted",
+                             "lastTransitionTime": "2030-01-01T00:00:00Z"});
+        let second = told(&of(json!([evicted])), "mine").unwrap();
+        let since = second.last_transition_time.unwrap().0.to_string();
+        assert_eq!(since, "2030-01-01T00:00:00Z");
+    }
 
     #[test]
     fn people_are_told_whether_a_victim_was_deleted() {
