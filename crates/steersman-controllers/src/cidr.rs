@@ -46,6 +46,14 @@ impl Cidr {
         address.is_ipv4() == self.is_ipv4 && number(address) & !mask(self.bits) == self.first
     }
 
+    /// Whether a Service can have an address of the range: neither that which names the range nor, in the
+    /// fourth version, that which stands for all.
+    pub(crate) fn serves(&self, address: IpAddr) -> bool {
+        let offset = number(address) & mask(self.bits);
+        let stands_for_all = self.is_ipv4 && offset == mask(self.bits);
+        self.contains(address) && offset != 0 && !stands_for_all
+    }
+
     /// Whether its addresses are of the fourth version.
     pub fn is_ipv4(&self) -> bool {
         self.is_ipv4

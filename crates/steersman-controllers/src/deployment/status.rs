@@ -51,18 +51,22 @@ pub(super) fn report(rollout: &Rollout, progress: &Progress, now: Timestamp) -> 
     let deployment = &*rollout.deployment;
     let mut status = counts(rollout);
     let mut conditions = Conditions { all: current_conditions(deployment), now };
-    conditions.set(availability(deployment, &status));
-    match failure(rollout) {
-        Some(failure) => conditions.set(failure),
-        None => conditions.remove(REPLICA_FAILURE),
+    let deadline = deadline(deployment);
+    if deadline.is_some() {
+        announce(rollout, progress, &mut conditions);
     }
-    let deadline_in = match deadline(deployment) {
+    conditions.set(availability(deployment, &status));
+    let deadline_in = match deadline {
         Some(deadline) => progressing(rollout, progress, &status, deadline, &mut conditions),
         None => {
             conditions.remove(PROGRESSING);
             None
         }
     };
+    match failure(rollout) {
+        Some(failure) => conditions.adopt(failure),
+        None => conditions.remove(REPLICA_FAILURE),
+    }
     status.conditions = Some(conditions.all);
     Report { status, deadline_in }
 }
@@ -111,16 +115,21 @@ fn availability(deployment: &Deployment, status: &DeploymentStatus) -> Deploymen
     }
 }
 
-/// The first ReplicaSet's failure to create or delete Pods.
+/// The first ReplicaSet's failure to create or delete Pods, since when it tells of it.
 fn failure(rollout: &Rollout) -> Option<DeploymentCondition> {
     let failing = |set: &Arc<ReplicaSet>| {
         let conditions = set.status.as_ref()?.conditions.as_ref()?;
         conditions.iter().find(|c| c.type_ == REPLICA_FAILURE && c.status == "True").cloned()
     };
     let failure = rollout.all().find_map(failing)?;
-    let reason = failure.reason.unwrap_or_default();
-    let message = failure.message.unwrap_or_default();
-    Some(condition(REPLICA_FAILURE, "True", &reason, &message))
+    Some(DeploymentCondition {
+        type_: REPLICA_FAILURE.into(),
+        status: failure.status,
+        reason: failure.reason,
+        message: failure.message,
+        last_update_time: failure.last_transition_time.clone(),
+        last_transition_time: failure.last_transition_time,
+    })
 }
 
 /// Updates the `Progressing` condition; returns when its deadline will have passed.
@@ -131,7 +140,6 @@ fn progressing(
     deadline: SignedDuration,
     conditions: &mut Conditions,
 ) -> Option<Duration> {
-    announce(rollout, progress, conditions);
     if matches!(progress, Progress::Refused(_)) {
         return None;
     }
@@ -258,22 +266,38 @@ impl Conditions {
 
     /// Sets a condition, unless it already has this status for this reason.
     fn set(&mut self, condition: DeploymentCondition) {
-        let current = self.get(&condition.type_);
-        let same = current.is_some_and(|current| {
-            current.status == condition.status && current.reason == condition.reason
-        });
-        if !same {
+        if !self.says(&condition) {
             self.renew(condition);
         }
     }
 
-    /// Sets a condition and its update time. The transition time stays if the status does.
+    /// Whether a condition already has this status for this reason.
+    fn says(&self, condition: &DeploymentCondition) -> bool {
+        self.get(&condition.type_).is_some_and(|current| {
+            current.status == condition.status && current.reason == condition.reason
+        })
+    }
+
+    /// Sets a condition and its update time.
     fn renew(&mut self, mut condition: DeploymentCondition) {
         let now = Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now));
+        condition.last_transition_time = Some(now.clone());
+        condition.last_update_time = Some(now);
+        self.replace(condition);
+    }
+
+    /// Sets a condition that somebody else has, with its times, unless it is said already.
+    fn adopt(&mut self, condition: DeploymentCondition) {
+        if !self.says(&condition) {
+            self.replace(condition);
+        }
+    }
+
+    /// Puts a condition last. The transition time stays if the status does.
+    fn replace(&mut self, mut condition: DeploymentCondition) {
         let current = self.get(&condition.type_).filter(|c| c.status == condition.status);
         let since = current.and_then(|current| current.last_transition_time.clone());
-        condition.last_transition_time = since.or_else(|| Some(now.clone()));
-        condition.last_update_time = Some(now);
+        condition.last_transition_time = since.or(condition.last_transition_time);
         self.remove(&condition.type_);
         self.all.push(condition);
     }

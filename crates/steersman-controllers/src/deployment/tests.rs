@@ -433,6 +433,32 @@ fn conditions_follow_a_rollout_from_creation_to_availability() {
 }
 
 #[test]
+fn conditions_stand_in_the_order_in_which_they_came_and_a_failure_has_its_own_times() {
+    let types = |world: &World| -> Vec<String> {
+        let status = world.deployment.status.as_ref().unwrap();
+        status.conditions.iter().flatten().map(|condition| condition.type_.clone()).collect()
+    };
+    let mut world = World::new(deployment(2, "a", &json!(null)));
+    world.step();
+    report(&mut world, &Progress::Created("web-x".into()), now());
+    assert_eq!(types(&world), ["Progressing", "Available"]);
+    let failing = json!({"replicas": 0, "conditions": [{
+        "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota",
+        "lastTransitionTime": "2030-01-01T11:00:00Z",
+    }]});
+    world.sets[0].status = Some(serde_json::from_value(failing).unwrap());
+    report(&mut world, &Progress::None, now());
+    assert_eq!(types(&world), ["Progressing", "Available", "ReplicaFailure"]);
+    let failure = condition(&world, "ReplicaFailure");
+    assert_eq!(failure.last_transition_time, failure.last_update_time);
+    assert_eq!(failure.last_update_time.unwrap().0.to_string(), "2030-01-01T11:00:00Z");
+    assert_eq!(failure.message.as_deref(), Some("quota"));
+    world.all_pods_come_up();
+    report(&mut world, &Progress::None, now());
+    assert_eq!(types(&world), ["Available", "Progressing"]);
+}
+
+#[test]
 fn a_rollout_that_stands_still_exceeds_its_deadline() {
     let mut world = World::new(deployment(2, "a", &json!(null)));
     world.deployment.spec.as_mut().unwrap().progress_deadline_seconds = Some(60);

@@ -76,11 +76,11 @@ pub(super) fn report(
         let Some(granted) = known.get(name_of(pod)) else { continue };
         let left = DELETION_TIMEOUT - now.duration_since(granted.0);
         match Duration::try_from(left) {
-            Ok(left) => {
+            Ok(left) if !left.is_zero() => {
                 disrupted.insert(name_of(pod).to_owned(), granted.clone());
                 recheck_in = recheck_in.into_iter().chain([left]).min();
             }
-            Err(_) => not_deleted.push(Arc::clone(pod)),
+            _ => not_deleted.push(Arc::clone(pod)),
         }
     }
     let is_healthy = |pod: &&Arc<Pod>| {

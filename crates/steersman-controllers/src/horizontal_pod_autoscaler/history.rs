@@ -67,9 +67,10 @@ impl History {
     pub(super) fn at_start_of(&self, period: i32, current: i32, now: Timestamp) -> i32 {
         let cutoff = before(now, period);
         let changed = |events: &[Stamped]| -> i32 {
-            events.iter().filter(|event| event.at > cutoff).map(|event| event.replicas).sum()
+            let within = events.iter().filter(|event| event.at > cutoff);
+            within.map(|event| event.replicas).fold(0, i32::saturating_add)
         };
-        current - changed(&self.ups) + changed(&self.downs)
+        current.saturating_sub(changed(&self.ups)).saturating_add(changed(&self.downs))
     }
 }
 

@@ -23,7 +23,7 @@ use super::plan::{self, Measured, Plan};
 use super::proposal::{Proposal, Proposer, UNKNOWN_TYPE, Unable};
 use super::replicas::{Situation, Tolerances};
 use super::status::{self, ABLE_TO_SCALE, Condition, SCALED_TO_ZERO, SCALING_ACTIVE};
-use super::target::Target;
+use super::target::{self, Target};
 
 /// Who tells people about autoscalers: not the name of the controller, as in Kubernetes.
 const REPORTER: &str = "horizontal-pod-autoscaler";
@@ -45,7 +45,11 @@ pub(super) async fn reconcile(
     let synced = sync.run().await;
     let way = sync.way;
     let synced = sync.write_status().await.and(synced);
-    let trouble = if synced.is_ok() { Trouble::None } else { Trouble::Internal };
+    let trouble = match synced {
+        Ok(()) => Trouble::None,
+        Err(_) if !target::is_clear(&spec.scale_target_ref) => Trouble::Spec,
+        Err(_) => Trouble::Internal,
+    };
     shared.metrics.reconciled(way, trouble, start.elapsed());
     synced.map(|()| Next::After(shared.settings.sync_period))
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerBehavior;
@@ -99,8 +100,8 @@ impl Situation<'_> {
         let requests = requests(self.pods, resource)?;
         // A Pod whose use is unknown is taken to use all it requests, or the target if that is
         // more.
-        let full =
-            |pod: &str| requests.get(pod).map_or(0, |all| all * i64::from(target.max(100)) / 100);
+        let percent = i64::from(target.max(100));
+        let full = |pod: &str| requests.get(pod).map_or(0, |all| all.saturating_mul(percent) / 100);
         self.count(grouped, |metrics| utilization(metrics, &requests, target), full)
     }
 
@@ -237,10 +238,14 @@ impl Situation<'_> {
         let (Some(ready), Some(started)) = (ready, started) else { return true };
         let changed = ready.last_transition_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
         let unready = ready.status == "False";
-        if started.0 + self.settings.cpu_initialization_period > self.now {
+        let is_within = |time: Timestamp, period: Duration| {
+            let period = SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
+            time.duration_since(started.0) < period
+        };
+        if is_within(self.now, self.settings.cpu_initialization_period) {
             unready || since < changed
         } else {
-            unready && started.0 + self.settings.initial_readiness_delay > changed
+            unready && is_within(changed, self.settings.initial_readiness_delay)
         }
     }
 }
@@ -308,7 +313,7 @@ fn of_containers(pod: &Pod, name: &str, resource: Resource<'_>) -> Result<i64> {
         |container: &&Container| container.restart_policy.as_deref() == Some("Always");
     let beside = spec.clone().flat_map(|spec| spec.init_containers.iter().flatten());
     let all = spec.flat_map(|spec| &spec.containers).chain(beside.filter(keeps_running));
-    let mut sum = 0;
+    let mut sum = 0_i64;
     let mut found = false;
     for container in all {
         if resource.container.is_some_and(|wanted| wanted != container.name) {
@@ -317,11 +322,12 @@ fn of_containers(pod: &Pod, name: &str, resource: Resource<'_>) -> Result<i64> {
         let requests = container.resources.as_ref().and_then(|all| all.requests.as_ref());
         let request = requests.and_then(|requests| requests.get(resource.name));
         let (wanted, container) = (resource.name, &container.name);
-        sum += milli(request.ok_or_else(|| {
+        let request = milli(request.ok_or_else(|| {
             let why =
                 format!("missing request for {wanted} in container {container} of Pod {name}");
             Error::message(why)
         })?);
+        sum = sum.saturating_add(request);
         found = true;
     }
     match resource.container {

@@ -52,6 +52,20 @@ impl Kinds {
     }
 }
 
+/// The group of what is referred to.
+fn group_of(reference: &CrossVersionObjectReference) -> Result<&str> {
+    let version = reference.api_version.as_deref().unwrap_or_default();
+    match version.split('/').count() {
+        3.. => Err(Error::message(format!("unexpected GroupVersion string: {version}"))),
+        _ => Ok(version.split_once('/').map_or("", |(group, _)| group)),
+    }
+}
+
+/// Whether it is clear what is referred to, be it there or not.
+pub(super) fn is_clear(reference: &CrossVersionObjectReference) -> bool {
+    group_of(reference).is_ok()
+}
+
 /// A target that was found.
 pub(super) struct Target<'a> {
     client: &'a Client,
@@ -70,15 +84,7 @@ impl<'a> Target<'a> {
         namespace: &str,
         reference: &'a CrossVersionObjectReference,
     ) -> Result<Self> {
-        let version = reference.api_version.as_deref().unwrap_or_default();
-        let group = match version.split('/').count() {
-            3.. => {
-                let why = format!("unexpected GroupVersion string: {version}");
-                return Err(Error::message(why));
-            }
-            _ => version.split_once('/').map_or("", |(group, _)| group),
-        };
-        let served = kinds.find(client, group, &reference.kind).await?;
+        let served = kinds.find(client, group_of(reference)?, &reference.kind).await?;
         let name = reference.name.as_str();
         let path = format!("{}/{}/scale", served.path(Some(namespace)), encoded(name));
         let resource = served.api.plural;

@@ -1,8 +1,9 @@
 //! Pods that keep the finalizer of a Job that counts them no longer: it is gone, or has finished, or
 //! they were taken from it.
 //!
-//! When a Job goes, [`let_go`] frees its Pods. What was missed, because nobody looked when it went,
-//! [`controller`] finds: Pods without a controller, and Pods that are being deleted whose Job is gone.
+//! When a Job goes, [`let_go`] frees its Pods, and [`free_all`] when it has finished, as somebody else
+//! may have said. What was missed, because nobody looked when it went, [`controller`] finds: Pods without
+//! a controller, and Pods that are being deleted whose Job is gone.
 
 use std::sync::Arc;
 
@@ -73,6 +74,13 @@ pub(super) async fn let_go(gone: Gone<Job>, client: Client) -> Result<()> {
     };
     let left = pods.iter().filter(|pod| has_finalizer(pod)).filter(its_own);
     try_join_all(left.map(|pod| free(&client, pod))).await.map(drop)
+}
+
+/// Frees the Pods of a Job that has finished: it counts nobody any more.
+pub(super) async fn free_all(ctx: &Context<Job>) -> Result<()> {
+    let pods = ctx.children::<Pod>()?;
+    let left = pods.iter().filter(|pod| has_finalizer(pod));
+    try_join_all(left.map(|pod| free(ctx.live(), pod))).await.map(drop)
 }
 
 /// Takes the finalizer from a Pod, which may be gone.

@@ -204,7 +204,7 @@ impl<'a> Situation<'a> {
             })
             .flatten()
             .map(|container| container.restart_count)
-            .sum();
+            .fold(0, i32::saturating_add);
         if limit == 0 { restarts > 0 } else { restarts >= limit }
     }
 

@@ -50,7 +50,7 @@ impl Reconciler<Job> for JobWorker {
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         let Some(spec) = job.spec.as_ref().filter(|_| finished(&job).is_none()) else {
             self.forget(uid);
-            return Ok(Next::Settled);
+            return orphans::free_all(&ctx).await.map(|()| Next::Settled);
         };
         let start = Instant::now();
         let mut action = Action::Reconciling;

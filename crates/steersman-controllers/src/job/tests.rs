@@ -184,6 +184,8 @@ fn containers_that_are_restarted_in_their_pods_count_towards_the_limit() {
     };
     assert_eq!(reason(&job, &restarted(2), 0), None);
     assert_eq!(reason(&job, &restarted(3), 0).as_deref(), Some("BackoffLimitExceeded"));
+    let often = [restarted(i32::MAX), restarted(i32::MAX)].concat();
+    assert_eq!(reason(&job, &often, 0).as_deref(), Some("BackoffLimitExceeded"));
 }
 
 #[test]
@@ -362,6 +364,8 @@ fn suspending_stops_the_clock_and_is_told_once() {
     assert_eq!(tracking::suspend(&mut status, true, at(1)), Some(("Suspended", "Job suspended")));
     assert_eq!(status.start_time, None);
     assert_eq!(tracking::suspend(&mut status, true, at(2)), None);
+    status.conditions.as_mut().unwrap()[0].reason = Some("Preempted".into());
+    assert_eq!(tracking::suspend(&mut status, true, at(2)), Some(("Suspended", "Job suspended")));
     assert_eq!(tracking::suspend(&mut status, false, at(3)), Some(("Resumed", "Job resumed")));
     assert_eq!(status.start_time, Some(super::facts::time(at(3))));
     let condition = &status.conditions.unwrap()[0];

@@ -230,8 +230,11 @@ pub(super) fn suspend(status: &mut JobStatus, suspended: bool, now: Timestamp) -
     let conditions = status.conditions.get_or_insert_default();
     let known = conditions.iter_mut().find(|condition| condition.type_ == "Suspended");
     let new = JobCondition { status: holds.into(), ..condition("Suspended", reason, message, now) };
+    let is_said = known.as_deref().is_some_and(|known| {
+        (&known.status, &known.reason, &known.message) == (&new.status, &new.reason, &new.message)
+    });
     let changed = match known {
-        Some(known) if known.status == holds => false,
+        _ if is_said => false,
         Some(known) => {
             *known = new;
             true

@@ -29,12 +29,26 @@ impl Families for BinderMetrics {
 }
 
 impl BinderMetrics {
-    /// A claim got the default class, or did not.
+    /// A claim got the default class, or did not, which counts as well.
     pub(super) fn class_assigned(&self, succeeded: bool) {
-        if succeeded {
-            self.assigned.inc()
-        } else {
-            self.failed.inc()
-        };
+        self.assigned.inc();
+        if !succeeded {
+            self.failed.inc();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman::Metrics;
+
+    use super::*;
+
+    #[test]
+    fn an_assignment_that_fails_is_an_assignment_and_a_failure() {
+        let metrics: BinderMetrics = Metrics::default().families();
+        metrics.class_assigned(true);
+        metrics.class_assigned(false);
+        assert_eq!((metrics.assigned.get(), metrics.failed.get()), (2, 1));
     }
 }

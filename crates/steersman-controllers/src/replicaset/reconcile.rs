@@ -74,8 +74,13 @@ impl<K: Replicated> Reconciler<K> for ReplicaWorker {
     }
 }
 
-fn failed(reason: &'static str, error: Error) -> (Failure, Error) {
-    (Failure { reason, message: error.to_string() }, error)
+/// What is told of an error, in Kubernetes' words.
+pub(super) fn failed(reason: &'static str, error: Error) -> (Failure, Error) {
+    let message = match reason {
+        FAILED_DELETE => format!("unable to delete pods: {error}"),
+        _ => error.to_string(),
+    };
+    (Failure { reason, message }, error)
 }
 
 /// The Pods of all of its kind that have the same controller as this one, its own included.

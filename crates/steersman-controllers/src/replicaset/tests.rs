@@ -185,6 +185,13 @@ fn status_counts_active_ready_available_and_terminating_pods() {
 }
 
 #[test]
+fn a_failure_to_delete_says_what_was_tried() {
+    let told = |reason| super::reconcile::failed(reason, steersman::Error::message("no")).0.message;
+    assert_eq!(told("FailedCreate"), "no");
+    assert_eq!(told("FailedDelete"), "unable to delete pods: no");
+}
+
+#[test]
 fn a_failure_is_reported_as_first_told_until_it_is_over() {
     let mut set = set(1);
     let failure = Failure { reason: "FailedCreate", message: "quota".into() };

@@ -75,6 +75,6 @@ pub(super) fn may_go(
     let held = addresses.iter().filter(of_service).filter_map(|address| {
         address.metadata.name.as_deref().and_then(|name| name.parse::<IpAddr>().ok())
     });
-    let mut orphaned = held.filter(|ip| own.iter().any(|cidr| cidr.contains(*ip)));
-    orphaned.all(|ip| others.iter().any(|other| other.contains(ip)))
+    let mut orphaned = held.filter(|ip| own.iter().any(|cidr| cidr.serves(*ip)));
+    orphaned.all(|ip| others.iter().any(|other| other.serves(ip)))
 }

@@ -32,7 +32,11 @@ fn a_range_may_go_once_no_service_has_an_address_of_it_that_no_other_range_has()
         (&old, vec![range("b", &["10.1.0.0/16"])], vec![ours("10.1.0.1")], true),
         (&old, vec![range("b", &["10.1.0.0/30"])], vec![ours("10.1.0.1")], true),
         (&old, vec![range("b", &["10.1.0.0/30"])], vec![ours("10.1.0.9")], false),
+        (&old, vec![range("b", &["10.1.0.8/30"])], vec![ours("10.1.0.8")], false),
+        (&old, vec![], vec![ours("10.1.0.0"), ours("10.1.0.255")], true),
         (&["10.1.0.0/24", "fd00::/120"], vec![range("b", &old)], vec![ours("fd00::1")], false),
+        (&["fd00::/120"], vec![], vec![ours("fd00::")], true),
+        (&["fd00::/120"], vec![], vec![ours("fd00::ff")], false),
     ] {
         let range = range("a", own);
         let all: Vec<_> = others.iter().cloned().chain([Arc::clone(&range)]).collect();

@@ -284,6 +284,21 @@ async fn pods_lose_their_finalizer_with_their_job(cluster: Cluster) -> Result<()
 }
 
 #[steersman::test]
+async fn a_job_that_somebody_else_ends_lets_its_pods_go(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&job("ended", "nginx", &json!({}))).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 1 && pods.iter().all(has_finalizer)).await?;
+    cluster.advance(5 * SECOND).await;
+    let said = |type_: &str| json!({"type": type_, "status": "True", "reason": "Test"});
+    let conditions = [said("FailureTarget"), said("Failed")];
+    let status = json!({"active": 0, "ready": 0, "terminating": 0, "conditions": conditions});
+    let ended = Patch::Merge(json!({"status": status}));
+    cluster.client().patch_status::<Job, _>("ended", &ended).await?;
+    let free = |pods: &[Pod]| pods.len() == 1 && !pods.iter().any(has_finalizer);
+    all_become(&cluster, free).await?;
+    Ok(())
+}
+
+#[steersman::test]
 async fn a_job_of_another_controller_is_left_alone(cluster: Cluster) -> Result<()> {
     let spec = json!({"managedBy": "example.com/other"});
     cluster.client().create(&job("other", "nginx", &spec)).await?;

@@ -161,6 +161,38 @@ fn tolerances_can_be_chosen_for_each_direction() {
     assert_eq!([replicas(1010), replicas(600), replicas(400)], [11, 10, 4]);
 }
 
+#[test]
+fn the_largest_numbers_there_are_overflow_nothing() {
+    let mut history = History::new(300);
+    for _ in 0..3 {
+        history.rescaled(Rescale { from: 0, to: i32::MAX, period: 60, at: at(0) });
+    }
+    assert_eq!(history.at_start_of(60, i32::MAX, at(1)), 0);
+    let most = json!({"requests": {"cpu": "9E"}});
+    let greedy = |name: usize| -> Arc<Pod> {
+        let mut pod = Pod::clone(&pod(name, &json!({})));
+        let container = json!({"name": "main", "resources": most});
+        let containers = [container.clone(), container];
+        pod.spec.as_mut().unwrap().containers = serde_json::from_value(json!(containers)).unwrap();
+        Arc::new(pod)
+    };
+    let latest = [pod(0, &json!({"startTime": "9999-12-30T21:59:00Z"}))];
+    let count = situation(&latest, 1).for_utilization(metrics(&[Some(500)]), CPU, 50);
+    assert_eq!(count.unwrap().replicas, 1);
+    let pods = [greedy(0), greedy(1)];
+    let count = situation(&pods, 2).for_utilization(metrics(&[Some(1), None]), CPU, 50).unwrap();
+    assert!(count.replicas <= 2, "{count:?}");
+}
+
+#[test]
+fn a_target_of_no_group_is_not_clear() {
+    for (version, clear) in [("", true), ("v1", true), ("apps/v1", true), ("a/b/c", false)] {
+        let reference = json!({"apiVersion": version, "kind": "Deployment", "name": "web"});
+        let reference = serde_json::from_value(reference).unwrap();
+        assert_eq!(super::target::is_clear(&reference), clear, "{version}");
+    }
+}
+
 fn spec(behavior: &Value) -> HorizontalPodAutoscalerSpec {
     serde_json::from_value(json!({
         "minReplicas": 2, "maxReplicas": 20, "behavior": behavior,
