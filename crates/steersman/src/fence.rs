@@ -134,6 +134,11 @@ impl Fence {
         term.filter(|term| Instant::now() < term.leave_before).map(|term| term.epoch)
     }
 
+    /// Whether the Lease was won, and not given up since. Its time may be over.
+    pub(crate) fn has_opened(&self) -> bool {
+        self.term.borrow().is_some()
+    }
+
     /// Ready once the fence is open.
     pub(crate) async fn opened(&self) {
         let mut term = self.term.subscribe();

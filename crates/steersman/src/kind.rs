@@ -188,11 +188,12 @@ impl ErasedKind {
         self.namespaced
     }
 
-    /// The path of the collection of these objects, in a namespace if they live in one.
+    /// The path of the collection of these objects, in a namespace if they live in one. The empty name
+    /// stands for all namespaces.
     pub(crate) fn path(&self, namespace: Option<&str>) -> String {
         let KindNames { group, api_version, plural, .. } = self.names();
         let root = if group.is_empty() { "api" } else { "apis" };
-        match namespace.filter(|_| self.namespaced) {
+        match namespace.filter(|namespace| self.namespaced && !namespace.is_empty()) {
             Some(namespace) => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
             None => format!("/{root}/{api_version}/{plural}"),
         }
@@ -235,6 +236,7 @@ mod tests {
         assert_eq!((&*kind.name(), &*kind.group(), &*kind.version()), ("Deployment", "apps", "v1"));
         assert_eq!(format!("{kind:?}"), "deployments.apps");
         assert_eq!(kind.erased().path(Some("a")), "/apis/apps/v1/namespaces/a/deployments");
+        assert_eq!(kind.erased().path(Some("")), "/apis/apps/v1/deployments");
         assert_eq!(Kind::<Node>::of().erased().path(Some("a")), "/api/v1/nodes");
     }
 

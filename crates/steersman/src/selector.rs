@@ -38,10 +38,16 @@ fn expression(requirement: &LabelRequirement) -> Option<Expression> {
     let LabelRequirement { key, operator, values } = requirement;
     let key = key.clone();
     Some(match (operator, values.as_slice()) {
-        (Operator::In, [value]) => Expression::Equal(key, value.clone()),
-        (Operator::In, values) => Expression::In(key, values.iter().cloned().collect()),
-        (Operator::NotIn, [value]) => Expression::NotEqual(key, value.clone()),
-        (Operator::NotIn, values) => Expression::NotIn(key, values.iter().cloned().collect()),
+        (Operator::Equals | Operator::In, [value]) => Expression::Equal(key, value.clone()),
+        (Operator::NotEquals | Operator::NotIn, [value]) => {
+            Expression::NotEqual(key, value.clone())
+        }
+        (Operator::Equals | Operator::In, values) => {
+            Expression::In(key, values.iter().cloned().collect())
+        }
+        (Operator::NotEquals | Operator::NotIn, values) => {
+            Expression::NotIn(key, values.iter().cloned().collect())
+        }
         (Operator::Exists, _) => Expression::Exists(key),
         (Operator::DoesNotExist, _) => Expression::DoesNotExist(key),
         (Operator::GreaterThan | Operator::LessThan, _) => return None,

@@ -24,6 +24,15 @@ pub(crate) struct Restriction {
 }
 
 impl Restriction {
+    /// The same, where the empty name among the namespaces stands for all of them, as everywhere in
+    /// Kubernetes: programs are often told by an empty variable that they are to watch all.
+    pub(crate) fn resolved(mut self) -> Self {
+        if self.namespaces.contains("") {
+            self.namespaces.clear();
+        }
+        self
+    }
+
     /// What has to be watched: one selection for each namespace.
     pub(crate) fn selections(&self) -> Vec<Selection> {
         let selection = |namespace: Option<&Arc<str>>| Selection {
@@ -142,6 +151,15 @@ mod tests {
         let watched: Vec<_> = two.selections().into_iter().map(|one| one.namespace).collect();
         assert_eq!(watched, [Some("a".to_owned()), Some("b".to_owned())]);
         assert!(two.covers(Some("a")) && !two.covers(Some("c")) && !two.covers(None));
+    }
+
+    #[test]
+    fn the_empty_name_stands_for_all_namespaces() {
+        let of = |namespaces: &[&str]| {
+            let namespaces = namespaces.iter().map(|&name| name.into()).collect();
+            Restriction { namespaces, ..Restriction::default() }.resolved()
+        };
+        assert!(of(&[""]).is_none() && of(&["", "a"]).is_none() && !of(&["a"]).is_none());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::object::{AnyObject, Object, ObjectKey};
 /// Which objects to list.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// Only objects in this namespace; `None` lists all namespaces.
+    /// Only objects in this namespace; `None`, or an empty name, lists all namespaces.
     pub namespace: Option<String>,
     /// Only objects whose labels match, as in `kubectl -l`.
     pub labels: Option<String>,

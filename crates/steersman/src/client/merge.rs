@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::requests::Encoded;
 use super::{Answer, Client, KindClient, Pending, Requests};
 use crate::codec::encode;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge_diff::merge_diff;
 use crate::object::{AnyObject, AsObject, Object, ObjectKey};
 
@@ -78,9 +78,21 @@ impl<'a> Requests<'a> {
         }
         patch["metadata"]["uid"] = json!(step.uid);
         if lock == Lock::Optimistic {
-            patch["metadata"]["resourceVersion"] = json!(step.version);
+            patch["metadata"]["resourceVersion"] = json!(self.locked_version(step)?);
         }
         Ok(Some(patch))
+    }
+
+    /// The version that must not have changed. Without one in it, a patch would not be locked at all.
+    fn locked_version<'s>(&self, step: &'s Step) -> Result<&'s str> {
+        let version = step.version.as_deref().filter(|version| !version.is_empty());
+        version.ok_or_else(|| {
+            Error::terminal(format!(
+                "{} {} cannot be locked: what was read of it has no resourceVersion",
+                self.kind.names().name,
+                step.key
+            ))
+        })
     }
 }
 
@@ -94,7 +106,8 @@ impl<K: AnyObject> KindClient<'_, K> {
         merged(self.requests().merge(Step::between(old, new), Lock::Open).await?, new)
     }
 
-    /// The same, but if somebody changed the object since `old` was read, that is a conflict.
+    /// The same, but if somebody changed the object since `old` was read, that is a conflict. What
+    /// has no version, because it was not read, is an error.
     pub async fn merge_locked(&self, old: &K, new: &K) -> Result<K> {
         merged(self.requests().merge(Step::between(old, new), Lock::Optimistic).await?, new)
     }
@@ -116,7 +129,8 @@ impl Client {
         merged(self.requests::<K>().merge(step, Lock::Open).await?, new)
     }
 
-    /// The same, but if somebody changed the object since `old` was read, that is a conflict.
+    /// The same, but if somebody changed the object since `old` was read, that is a conflict. What
+    /// has no version, because it was not read, is an error.
     pub async fn merge_locked<K: Object>(&self, old: &impl AsObject<K>, new: &K) -> Result<K> {
         let step = Step::between(old.as_object(), new);
         merged(self.requests::<K>().merge(step, Lock::Optimistic).await?, new)

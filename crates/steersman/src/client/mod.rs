@@ -14,6 +14,7 @@ mod observer;
 mod of_kind;
 mod requests;
 mod subresource;
+mod warnings;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub use list::{ListOptions, Pages};
 pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
 pub(crate) use requests::{Encoded, Pending, Requests};
+pub use warnings::{LogWarnings, WarningLog};
 
 /// Reads and writes objects of every kind.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::{Answer, ListAnswer, unreadable};
 use super::{Client, ListOptions, NotServed, WrittenObject, absent_as_none, is_not_served};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kind::ErasedKind;
 use crate::object::ObjectKey;
 
@@ -83,6 +83,7 @@ impl<'a> Requests<'a> {
     /// Creates an object.
     pub(crate) fn create(self, key: ObjectKey, body: Encoded) -> Pending<'a> {
         Box::pin(async move {
+            self.must_be_whole("create", &key)?;
             let request = self.at(&key).create(&self.post(), self.complete(body)?);
             self.write(request).await
         })
@@ -91,6 +92,7 @@ impl<'a> Requests<'a> {
     /// Replaces an object.
     pub(crate) fn update(self, key: ObjectKey, body: Encoded) -> Pending<'a> {
         Box::pin(async move {
+            self.must_be_whole("update", &key)?;
             let body = self.complete(body)?;
             let request = self.at(&key).replace(&key.name, &self.post(), body);
             self.write(request).await
@@ -105,6 +107,7 @@ impl<'a> Requests<'a> {
         body: Encoded,
     ) -> Pending<'a> {
         Box::pin(async move {
+            self.must_be_whole("update", &key)?;
             let (body, post) = (self.complete(body)?, self.post());
             let request = self.at(&key).replace_subresource(sub, &key.name, &post, body);
             self.write(request).await
@@ -203,9 +206,23 @@ impl<'a> Requests<'a> {
         to_raw_value(&document)
     }
 
+    /// Refuses to put an object into the place of another of which only the metadata is known: all the
+    /// rest would be lost.
+    fn must_be_whole(&self, verb: &str, key: &ObjectKey) -> Result<()> {
+        let names = self.kind.names();
+        if !names.metadata_only {
+            return Ok(());
+        }
+        let name = names.name;
+        Err(Error::terminal(format!(
+            "cannot {verb} {name} {key} by its metadata alone: the rest of it would be lost; merge or \
+             patch it"
+        )))
+    }
+
     /// The collection of the kind in the key's namespace, or in the default one.
     pub(super) fn at(&self, key: &ObjectKey) -> Request {
-        let namespace = key.namespace.as_deref();
+        let namespace = key.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let namespace = namespace.unwrap_or_else(|| self.client.kube.default_namespace());
         Request::new(self.kind.path(Some(namespace)))
     }

@@ -56,7 +56,7 @@ impl Assembly {
             everywhere: self.sharding.is_some(), // each member has keys of its own
             has_cleanup: !self.cleanups.is_empty(),
             event_form: EventForm::default(),
-            invalid: self.sharding.as_ref().and_then(|sharding| sharding.check().err()),
+            invalid: self.sharding.as_ref().and_then(|sharding| sharding.check(&self.name).err()),
             run: Box::new(move |env| Box::pin(self.run(env))),
         }
     }

@@ -105,14 +105,16 @@ impl KeyTable {
                 let name = &*key.name;
                 tracing::error!(
                     name,
-                    "asked to reconcile a name without a namespace, which names nothing:                      use `ObjectKey::namespaced` or \"namespace/name\""
+                    "asked to reconcile a name without a namespace, which names nothing: \
+                     use `ObjectKey::namespaced` or \"namespace/name\""
                 );
                 return;
             }
             (false, true) => {
                 tracing::error!(
                     %key,
-                    "asked to reconcile a key with a namespace, but the kind has none:                      use `ObjectKey::named`"
+                    "asked to reconcile a key with a namespace, but the kind has none: \
+                     use `ObjectKey::named`"
                 );
                 return;
             }

@@ -1,5 +1,6 @@
 //! What a candidate knows of the Lease and may do about it: decisions without I/O.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -13,6 +14,8 @@ pub(super) struct Candidate {
     name: String,
     identity: String,
     lease_duration: Duration,
+    /// What the Lease is labelled with while it is held by this one.
+    labels: BTreeMap<String, String>,
     observed: Option<Observed>,
 }
 
@@ -49,7 +52,18 @@ impl Candidate {
         let namespace = namespace.to_owned();
         let name = name.to_owned();
         let identity = identity.to_owned();
-        Self { namespace, name, identity, lease_duration: duration, observed: None }
+        let labels = BTreeMap::new();
+        Self { namespace, name, identity, lease_duration: duration, labels, observed: None }
+    }
+
+    /// The same, who labels the Lease.
+    pub(super) fn labelling(self, labels: &BTreeMap<String, String>) -> Self {
+        Self { labels: labels.clone(), ..self }
+    }
+
+    /// The Lease as it was last seen.
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        self.observed.as_ref().map(|observed| &observed.lease)
     }
 
     /// Who holds the Lease, as far as is known.
@@ -136,6 +150,10 @@ impl Candidate {
             );
         }
         lease.spec = Some(spec);
+        if !self.labels.is_empty() {
+            let labels = self.labels.clone();
+            lease.metadata.labels.get_or_insert_default().extend(labels);
+        }
         lease
     }
 }
@@ -243,6 +261,29 @@ mod tests {
             panic!("it has expired");
         };
         assert_eq!(lease.spec.unwrap().lease_transitions, Some(1), "epochs go on");
+    }
+
+    fn labels(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[tokio::test]
+    async fn who_holds_the_lease_labels_it_and_leaves_other_labels_alone() {
+        let start = Instant::now();
+        let zone = labels(&[("zone", "b")]);
+        let mut b = candidate("b").labelling(&zone);
+        let mut lease = held_by("a", start, "2030-01-01T12:00:00Z");
+        lease.metadata.labels = Some(labels(&[("zone", "a"), ("team", "x")]));
+        b.decide(Some(lease.clone()), &noon(start, 0));
+        let Decision::Replace(taken) = b.decide(Some(lease), &noon(start, 15)) else {
+            panic!("it has expired");
+        };
+        assert_eq!(taken.metadata.labels, Some(labels(&[("zone", "b"), ("team", "x")])));
+        let mut first = candidate("b").labelling(&zone);
+        let Decision::Create(made) = first.decide(None, &noon(start, 0)) else {
+            panic!("there is none");
+        };
+        assert_eq!(made.metadata.labels, Some(zone));
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use super::lock::LockError;
 use super::metrics::{ElectionFamilies, ElectionMetrics};
 use super::{ElectionError, JITTER, LeaderElection, Lock};
 use crate::clock;
+use crate::events::{NewEvent, Recorder};
 use crate::fence::{Fence, Lasting};
 use crate::metrics::Metrics;
 use crate::random;
@@ -26,8 +27,12 @@ pub struct Elector {
     fence: Fence,
     lasting: Lasting,
     metrics: ElectionMetrics,
+    /// Tells people who leads, as Events about the Lease.
+    recorder: Option<Recorder>,
     /// Whether a write was sent that makes the Lease ours, answered or not.
     may_hold: bool,
+    /// Whether it was ours.
+    has_led: bool,
     /// The leader that was last reported.
     reported: Option<String>,
 }
@@ -42,19 +47,28 @@ enum Attempt {
 
 impl Elector {
     pub(super) fn new(settings: LeaderElection, client: kube::Client, metrics: &Metrics) -> Self {
-        let LeaderElection { namespace, name, identity, timing, .. } = &settings;
+        let LeaderElection { namespace, name, identity, timing, labels, .. } = &settings;
+        let candidate = Candidate::new(namespace, name, identity, timing.lease_duration);
         let lease: Arc<str> = format!("{namespace}/{name}").into();
         Self {
             lock: Lock::new(client, namespace, name.as_str(), timing.request_timeout()),
-            candidate: Candidate::new(namespace, name, identity, timing.lease_duration),
+            candidate: candidate.labelling(labels),
             fence: Fence::new(Arc::clone(&lease)),
             lasting: Lasting::new(timing.lease_duration, timing.renew_deadline),
             metrics: metrics.families::<ElectionFamilies>().of(name),
+            recorder: None,
             may_hold: false,
+            has_led: false,
             reported: None,
             lease,
             settings,
         }
+    }
+
+    /// The same, which tells by Events about the Lease when it becomes leader and when it stops to be.
+    #[must_use]
+    pub(crate) fn telling(self, recorder: &Recorder) -> Self {
+        Self { recorder: Some(recorder.reporting(self.identity())), ..self }
     }
 
     /// What keeps this process from writing while it does not lead.
@@ -94,6 +108,9 @@ impl Elector {
         }
         self.fence.close();
         self.metrics.master_status.set(0);
+        if self.has_led {
+            self.tell("stopped leading");
+        }
         led
     }
 
@@ -106,8 +123,10 @@ impl Elector {
         );
         let mut sent = self.acquire().await;
         let epoch = self.candidate.transitions();
+        self.has_led = true;
         self.metrics.master_status.set(1);
         tracing::info!(lease = &*self.lease, identity = self.identity(), "became leader");
+        self.tell("became leader");
         loop {
             self.fence.extend(epoch, sent, self.lasting);
             tokio::time::sleep(self.settings.timing.retry_period).await;
@@ -119,6 +138,15 @@ impl Elector {
                 Err(lost) => return self.lost(lost),
             };
         }
+    }
+
+    /// Records an Event in client-go's words.
+    fn tell(&self, what: &str) {
+        let (Some(recorder), Some(lease)) = (&self.recorder, self.candidate.lease()) else {
+            return;
+        };
+        let note = format!("{} {what}", self.identity());
+        recorder.event(lease, NewEvent::normal("LeaderElection").note(note));
     }
 
     fn lost(&self, lost: ElectionError) -> ElectionError {

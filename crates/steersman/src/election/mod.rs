@@ -17,6 +17,7 @@ mod lock;
 mod metrics;
 mod settings;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub struct LeaderElection {
     identity: String,
     timing: Timing,
     release_on_stop: bool,
+    labels: BTreeMap<String, String>,
     on_new_leader: Option<Observer>,
 }
 
@@ -79,6 +81,7 @@ impl LeaderElection {
             identity: random_identity(),
             timing: Timing::default(),
             release_on_stop: true,
+            labels: BTreeMap::new(),
             on_new_leader: None,
         }
     }
@@ -118,6 +121,13 @@ impl LeaderElection {
     #[must_use]
     pub fn release_on_stop(mut self, release: bool) -> Self {
         self.release_on_stop = release;
+        self
+    }
+
+    /// Puts a label on the Lease while this replica is the leader. Labels of others stay as they are.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
         self
     }
 

@@ -32,6 +32,16 @@ pub enum InvalidSettings {
         /// How often it renews.
         retry_period: Duration,
     },
+    /// The Leases of a group of shards cannot have that in their names or labels.
+    #[error("shard leases cannot be called after the {what} {value:?}: {why}")]
+    Unfit {
+        /// What it is: `group` or `controller`.
+        what: &'static str,
+        /// What it is called.
+        value: String,
+        /// What the API server has against it.
+        why: String,
+    },
     /// Something has no name.
     #[error("lease without {0}: it is empty")]
     Empty(

@@ -153,7 +153,8 @@ impl<K> CacheConfig<K> {
     }
 
     /// Calls `change` with every object on its way into the cache, to drop what nobody reads.
-    /// It must leave name, namespace, uid, version, labels and owners alone.
+    /// It must leave name, namespace, uid, version, labels and owners alone. Who then updates such an
+    /// object as a whole also drops it on the server: patch or apply it instead.
     #[must_use]
     pub fn transform(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
@@ -163,8 +164,8 @@ impl<K> CacheConfig<K> {
         self
     }
 
-    /// Holds the objects of these namespaces only, each watched by itself. Several calls add up.
-    /// Kinds without namespaces are not affected.
+    /// Holds the objects of these namespaces only, each watched by itself; the empty name stands for
+    /// all. Several calls add up. Kinds without namespaces are not affected.
     #[must_use]
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
         self.settings.restriction.namespaces.extend(namespaces.into_iter().map(Into::into));
@@ -259,14 +260,15 @@ pub(crate) fn start(
     options: &Options,
     metrics: Option<&Metrics>,
 ) -> Arc<Running> {
-    let (writer, cache) = cache::restricted(settings.restriction.clone());
+    let restriction = settings.restriction.clone().resolved();
+    let (writer, cache) = cache::restricted(restriction.clone());
     let (joining, joiners) = mpsc::channel(JOINING_MAX);
     let mut reflectors = Vec::new();
     let mut feeds = Vec::new();
     let mut rereads = Vec::new();
     let mut warmth = Vec::new();
     // Each namespace that is watched by itself has a reflector of its own.
-    for selection in settings.restriction.selections() {
+    for selection in restriction.selections() {
         let mut decoder = Decoder::new(kind.codec, settings.form);
         decoder.strip_managed_fields = settings.strip_managed_fields;
         decoder.transform.clone_from(&settings.transform);

@@ -162,12 +162,17 @@ impl Groups {
     /// ready, is aborted.
     pub(super) async fn stop(&self, grace: Duration, lost: impl Future<Output = ()>) -> Stopped {
         let mut members = std::mem::take(&mut *self.lock());
-        let deadline = Instant::now() + grace;
+        // What is so far away that no clock gets there never comes.
+        let deadline = Instant::now().checked_add(grace);
+        let ended = async {
+            if !grace.is_zero() {
+                end(&mut members, deadline).await;
+            }
+        };
         tokio::select! {
             biased;
             () = lost => tracing::warn!("lost leader lease, aborting all work"),
-            () = end(&mut members, deadline), if !grace.is_zero() => {}
-            else => {}
+            () = ended => {}
         }
         abort(members.into_values().collect()).await
     }
@@ -205,17 +210,28 @@ impl Members {
     }
 }
 
-/// Ends one group after the other, until the deadline.
-async fn end(members: &mut BTreeMap<Group, Members>, deadline: Instant) {
+/// Ends one group after the other, until the deadline if there is one.
+async fn end(members: &mut BTreeMap<Group, Members>, deadline: Option<Instant>) {
     for group in Group::STOP_ORDER {
         let Some(members) = members.get_mut(&group) else {
             continue;
         };
         members.stop.cancel();
-        if timeout_at(deadline, members.ended()).await.is_err() {
+        if !is_done_by(deadline, members.ended()).await {
             let parts: Vec<_> = members.names.values().map(|name| &**name).collect();
             tracing::warn!(%group, ?parts, "work did not end in time and is aborted");
             return;
+        }
+    }
+}
+
+/// Whether something is done before the deadline; without one it is waited for.
+async fn is_done_by(deadline: Option<Instant>, done: impl Future<Output = ()>) -> bool {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, done).await.is_ok(),
+        None => {
+            done.await;
+            true
         }
     }
 }

@@ -96,6 +96,14 @@ impl Leadership {
         Replica { stage, candidacy: self.candidacy.clone() }
     }
 
+    /// Stands for election no longer if this replica has not won it: who stops would do nothing with
+    /// the Lease but keep it from the others, for as long as stopping takes.
+    pub(super) fn withdraw(&self) {
+        if self.candidacy.as_ref().is_some_and(|candidacy| !candidacy.fence.has_opened()) {
+            self.stop.cancel();
+        }
+    }
+
     /// Gives the Lease back. Work that could not be ended may still write, so that then nobody
     /// else may become leader before the Lease has run out.
     pub(super) async fn resign(&mut self, stopped: Stopped) {

@@ -10,6 +10,7 @@ mod leadership;
 mod part;
 mod running;
 mod servers;
+mod signal;
 mod site;
 
 use std::future::Future;
@@ -21,7 +22,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caches::Caches;
-use crate::client::Client;
+use crate::client::{Client, WarningLog};
 use crate::controller::{Controller, ControllerFamilies, ReconcileRecord};
 use crate::election::{ElectionFamilies, Elector, LeaderElection};
 use crate::error::{Error, Result};
@@ -38,6 +39,7 @@ pub use crate::controller::ControllerPhase;
 pub use crate::remote::RemoteCluster;
 pub use part::Group;
 pub use running::Running;
+pub use signal::shutdown_signal;
 pub use site::Site;
 
 /// Records kept for a slow listener; older ones are dropped.
@@ -125,7 +127,8 @@ impl Manager {
     }
 
     /// A manager for the cluster of the current kubeconfig, or for the one it runs in. Its
-    /// requests are counted in `rest_client_requests_total`.
+    /// requests are counted in `rest_client_requests_total`, and what the API server warns of is
+    /// logged.
     pub async fn from_env() -> Result<Self> {
         Self::from_config(kube::Config::infer().await?)
     }
@@ -255,7 +258,7 @@ impl Manager {
     }
 
     /// How long stopping may take altogether, half a minute unless said otherwise. What has not
-    /// ended then is aborted; with zero, that is everything.
+    /// ended then is aborted; with zero, that is everything, with `Duration::MAX` it is waited for.
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Duration) -> Self {
         self.graceful_timeout = timeout;
@@ -287,7 +290,8 @@ impl Manager {
     }
 
     /// Restricts the caches of all kinds that live in namespaces to these, unless
-    /// [`cache`](Self::cache) names others for a kind. Several calls add up.
+    /// [`cache`](Self::cache) names others for a kind; the empty name stands for all. Several calls
+    /// add up.
     #[must_use]
     pub fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
         self.caches.restrict_to(namespaces);
@@ -375,11 +379,11 @@ impl Runnable {
     }
 }
 
-/// A client with connections of its own, whose requests are counted.
+/// A client with connections of its own, whose requests are counted, and whose warnings are logged.
 fn counted(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client> {
     let counter = metrics.request_layer().to(&config.cluster_url);
     let client = kube::client::ClientBuilder::try_from(config.clone())?;
-    Ok(client.with_layer(&counter).build())
+    Ok(client.with_layer(&counter).with_layer(&WarningLog::default()).build())
 }
 
 /// Metrics with the families of every part that a manager runs. They are shown in this order,
@@ -393,20 +397,4 @@ fn all_metrics() -> Metrics {
     drop(metrics.families::<Informers>());
     drop(metrics.request_layer());
     metrics
-}
-
-/// Ready when the process is asked to stop: Ctrl-C, or SIGTERM where that exists.
-pub async fn shutdown_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -61,7 +61,7 @@ impl Running {
         let groups = Groups::new();
         let mut failure = None;
         let leadership = match manager.election.map(|it| it.elector(&manager.metrics)) {
-            Some(Ok(elector)) => Leadership::stand(elector, &groups),
+            Some(Ok(elector)) => Leadership::stand(elector.telling(&manager.recorder), &groups),
             Some(Err(error)) => {
                 failure = Some(error);
                 Leadership::default()
@@ -270,6 +270,7 @@ impl Running {
     pub async fn stop(mut self) {
         self.stopping.cancel();
         self.starter = None;
+        self.leadership.withdraw();
         let stopped = self.groups.stop(self.graceful_timeout, self.leadership.lost()).await;
         self.leadership.resign(stopped).await;
         if let Some((stop, broadcaster)) = self.broadcaster.take() {

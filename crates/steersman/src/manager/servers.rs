@@ -12,6 +12,7 @@ use super::site::{Content, Site};
 use crate::debug::Inspection;
 use crate::error::Error;
 use crate::health::Liveness;
+use crate::metrics::Process;
 use crate::serve;
 
 impl Running {
@@ -46,6 +47,9 @@ impl Running {
 
     /// What answers the requests to a site, for who has a server or a test of their own.
     pub fn handler(&self, site: &Site) -> serve::Handler {
+        if site.has_metrics() {
+            let Process = self.metrics.families();
+        }
         site.handler(&Content {
             health: self.health.clone(),
             metrics: self.metrics.clone(),

@@ -83,6 +83,10 @@ impl Site {
         self
     }
 
+    pub(super) fn has_metrics(&self) -> bool {
+        self.metrics
+    }
+
     fn has_debug(&self) -> bool {
         self.debug.unwrap_or(self.authenticated || self.address.ip().is_loopback())
     }

@@ -154,9 +154,11 @@ impl Manifests {
         self
     }
 
-    /// Allows the program to elect a leader among its replicas, or to share its keys.
+    /// Allows the program to elect a leader among its replicas, and to record who that is, or to
+    /// share its keys.
     pub fn leader_election(mut self) -> Self {
         self.own.allow("coordination.k8s.io", "leases", WRITE);
+        self.own.allow("events.k8s.io", "events", RECORD);
         self
     }
 

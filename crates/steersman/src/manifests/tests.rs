@@ -75,7 +75,8 @@ fn a_program_of_some_namespaces_may_nothing_elsewhere() {
         find(&objects, "RoleBinding", Some(namespace));
     }
     let leases = "coordination.k8s.io/leases: create delete get list patch update watch";
-    assert_eq!(rules(find(&objects, "Role", Some("operators"))), [leases]);
+    let events = "events.k8s.io/events: create patch update";
+    assert_eq!(rules(find(&objects, "Role", Some("operators"))), [leases, events]);
 }
 
 #[test]

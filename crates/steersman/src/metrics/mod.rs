@@ -6,6 +6,7 @@
 //! later, such as a second controller, gets the same families. Who has no `Metrics` pays nothing
 //! for them.
 
+mod process;
 mod requests;
 mod text_format;
 
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
+pub(crate) use process::Process;
 use requests::RequestCounter;
 
 /// The metrics of one part of a program: one value for all of it, cheap to clone. The framework's

@@ -53,7 +53,9 @@ use crate::object::{
     AsObject, ErasedObject, Object, ObjectKey, controller_of, downcast, is_controlled_by,
 };
 use crate::owner::controller_reference_of;
-pub use crate::owner::{OwnerReferenceError, set_controller_reference};
+pub use crate::owner::{
+    OwnerReferenceError, remove_owner_reference, set_controller_reference, set_owner_reference,
+};
 pub use selectors::Selectors;
 
 /// The index that finds objects by their controller, or by being nobody's in a namespace.

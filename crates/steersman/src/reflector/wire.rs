@@ -32,7 +32,7 @@ const DIRECT: &str = "steersman-direct";
 /// Which objects of a kind to reflect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
-    /// Only this namespace; `None` is all of them.
+    /// Only this namespace; `None`, or an empty name, is all of them.
     pub namespace: Option<String>,
     /// Only objects whose labels match.
     pub labels: Option<String>,
@@ -273,7 +273,8 @@ impl Collection {
         selection: Selection,
     ) -> Self {
         let WatchedResource { names, kind, metadata_only } = resource;
-        let path = DynamicObject::url_path(&names, selection.namespace.as_deref());
+        let namespace = selection.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        let path = DynamicObject::url_path(&names, namespace);
         let request = kube::core::Request::new(path);
         Self { client, names, request, kind, metadata_only, selection }
     }

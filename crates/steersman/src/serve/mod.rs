@@ -1,14 +1,16 @@
 //! A small HTTP server: what probes, metrics, debug pages and webhooks are served by.
 //!
 //! Requests and answers are whole in memory, which bounds them: a body has a limit, and so has
-//! the number of connections. A handler is a plain function, so whatever is served can also be
-//! called without a socket. A handler that panics answers 500 and harms nobody else.
+//! the number of connections, of which none is kept for a client that asks nothing. A handler is a
+//! plain function, so whatever is served can also be called without a socket. A handler that panics
+//! answers 500 and harms nobody else.
 //!
 //! TLS comes from [`Certificates`], which may change while connections are open.
 
 mod authority;
 mod certificate_error;
 mod certificates;
+mod idle;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -16,6 +18,7 @@ mod tests;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +31,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -37,6 +39,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use authority::{Authority, Trusted, Validity};
+use idle::Activity;
 pub(crate) use query::query;
 
 pub use certificate_error::CertificateError;
@@ -131,7 +134,7 @@ impl Server {
         let Self { listener, tls, body_max } = self;
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.server_config()));
         let site = Site { handler, acceptor, body_max };
-        let graceful = GracefulShutdown::new();
+        let stopping = CancellationToken::new();
         // A place is taken before a connection is accepted, so that those beyond the limit wait in
         // the kernel's queue and cost nothing here.
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -140,7 +143,7 @@ impl Server {
             loop {
                 match accept(&listener, &places).await {
                     Ok((stream, place)) => {
-                        let connection = site.clone().connect(stream, graceful.watcher());
+                        let connection = site.clone().connect(stream, stopping.clone());
                         connections.spawn(connection.map(move |()| drop(place)));
                         while connections.try_join_next().is_some() {}
                     }
@@ -159,7 +162,9 @@ impl Server {
         }
         // Who connects from now on is refused at once rather than left waiting.
         drop(listener);
-        if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+        stopping.cancel();
+        let ended = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
             tracing::warn!("graceful shutdown timed out; connections closed");
         }
     }
@@ -193,13 +198,13 @@ struct Site {
 
 impl Site {
     /// One connection, from its handshake to its end.
-    async fn connect(self, stream: TcpStream, watcher: Watcher) {
+    async fn connect(self, stream: TcpStream, stopping: CancellationToken) {
         let _ = stream.set_nodelay(true); // answers are small and awaited
         let Some(acceptor) = &self.acceptor else {
-            return self.serve(stream, watcher).await;
+            return self.serve(stream, stopping).await;
         };
         match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve(stream, watcher).await,
+            Ok(Ok(stream)) => self.serve(stream, stopping).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake timed out"),
         }
@@ -208,15 +213,32 @@ impl Site {
     async fn serve(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        watcher: Watcher,
+        stopping: CancellationToken,
     ) {
-        let service = service_fn(|request| self.answer(request).map(Ok::<_, Infallible>));
+        let activity = Activity::new();
+        let service = service_fn(|request| {
+            let under_way = activity.begin();
+            self.answer(request).map(move |answer| {
+                drop(under_way);
+                Ok::<_, Infallible>(answer)
+            })
+        });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new());
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, "connection failed");
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => Ok(ended),
+            () = ends(&stopping, &activity) => {
+                connection.as_mut().graceful_shutdown();
+                tokio::time::timeout(GRACE, connection).await
+            }
+        };
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "connection failed"),
+            Err(_) => tracing::debug!("connection did not end by itself"),
         }
     }
 
@@ -239,6 +261,15 @@ impl Site {
             };
             response.map(Full::new)
         }
+    }
+}
+
+/// Ready when a connection is to take no more requests.
+async fn ends(stopping: &CancellationToken, activity: &Activity) {
+    tokio::select! {
+        biased;
+        () = stopping.cancelled() => {}
+        () = activity.idle() => {}
     }
 }
 

@@ -108,6 +108,17 @@ async fn a_stopped_server_lets_requests_end_and_takes_no_more() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
+/// Time passes at once where nothing happens.
+#[tokio::test(start_paused = true)]
+async fn who_asks_nothing_is_not_kept() {
+    let (address, _stop) = start(|server| server).await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    assert_eq!(silent.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+    let mut hesitant = TcpStream::connect(address).await.unwrap();
+    hesitant.write_all(b"PRI * HTTP/2.0\r\n").await.unwrap();
+    assert_eq!(hesitant.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+}
+
 #[tokio::test]
 async fn a_renewed_certificate_is_shown_to_new_connections_and_old_ones_stay() {
     let folder = std::env::temp_dir().join(format!("steersman-serve-{}", std::process::id()));

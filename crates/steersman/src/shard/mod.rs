@@ -38,6 +38,8 @@ mod ring;
 use std::fmt;
 use std::time::Duration;
 
+use steersman_values::names;
+
 use crate::election::{InvalidSettings, Timing, check_names, random_identity};
 
 pub(crate) use member::{Member, Seat};
@@ -107,12 +109,21 @@ impl Sharding {
         self
     }
 
-    /// Whether this can work. A manager asks before it starts the controller.
-    pub(crate) fn check(&self) -> Result<(), InvalidSettings> {
+    /// Whether this can work for the controller of that name. A manager asks before it starts it.
+    pub(crate) fn check(&self, controller: &str) -> Result<(), InvalidSettings> {
         let Self { namespace, group, identity, timing, .. } = self;
         check_names(&[("namespace", namespace), ("group", group), ("identity", identity)])?;
+        // Both are labels of the Leases, whose names begin with the group.
+        fits("group", group, names::dns1123_subdomain(group))?;
+        fits("group", group, names::label_value(group))?;
+        fits("controller", controller, names::label_value(controller))?;
         timing.check()
     }
+}
+
+fn fits(what: &'static str, value: &str, against: Vec<String>) -> Result<(), InvalidSettings> {
+    let Some(why) = against.into_iter().next() else { return Ok(()) };
+    Err(InvalidSettings::Unfit { what, value: value.to_owned(), why })
 }
 
 impl fmt::Debug for Sharding {

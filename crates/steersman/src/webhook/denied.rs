@@ -29,17 +29,18 @@ impl FieldError {
         detail: impl fmt::Display,
     ) -> Self {
         let value = show_value(&value);
-        Self::new(field, "FieldValueInvalid", format!("Invalid value: {value}: {detail}"))
+        let body = with_detail(format!("Invalid value: {value}"), &detail);
+        Self::new(field, "FieldValueInvalid", body)
     }
 
     /// The field is absent or empty and must not be.
     pub fn required(field: impl Into<String>, detail: impl fmt::Display) -> Self {
-        Self::new(field, "FieldValueRequired", format!("Required value: {detail}"))
+        Self::new(field, "FieldValueRequired", with_detail("Required value".to_owned(), &detail))
     }
 
     /// The field must not be set, or not be changed.
     pub fn forbidden(field: impl Into<String>, detail: impl fmt::Display) -> Self {
-        Self::new(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
+        Self::new(field, "FieldValueForbidden", with_detail("Forbidden".to_owned(), &detail))
     }
 
     /// The field's value is there already and must be unique.
@@ -74,6 +75,12 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body)
     }
+}
+
+/// What is wrong, and in which way if there is more to say.
+fn with_detail(what: String, detail: &impl fmt::Display) -> String {
+    let detail = detail.to_string();
+    if detail.is_empty() { what } else { format!("{what}: {detail}") }
 }
 
 fn show_value(value: &impl Serialize) -> String {
@@ -191,5 +198,28 @@ impl From<Error> for Denied {
 impl<E: StdError + Send + Sync + 'static> From<E> for Denied {
     fn from(error: E) -> Self {
         Self::from(Error::from(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_field_reads_as_the_api_servers_with_a_detail_or_without() {
+        let unsupported = r#"spec.a: Unsupported value: "x": supported values: "y", "z""#;
+        let table = [
+            (FieldError::invalid("spec.a", 1, "too small"), "spec.a: Invalid value: 1: too small"),
+            (FieldError::invalid("spec.a", "x", ""), r#"spec.a: Invalid value: "x""#),
+            (FieldError::required("spec.a", "say it"), "spec.a: Required value: say it"),
+            (FieldError::required("spec.a", ""), "spec.a: Required value"),
+            (FieldError::forbidden("spec.a", "not now"), "spec.a: Forbidden: not now"),
+            (FieldError::forbidden("spec.a", ""), "spec.a: Forbidden"),
+            (FieldError::duplicate("spec.a", "x"), r#"spec.a: Duplicate value: "x""#),
+            (FieldError::not_supported("spec.a", "x", &["y", "z"]), unsupported),
+        ];
+        for (error, text) in table {
+            assert_eq!(error.to_string(), text);
+        }
     }
 }

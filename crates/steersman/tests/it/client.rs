@@ -72,6 +72,22 @@ async fn a_merge_sends_only_what_changed(cluster: Cluster) -> Result<()> {
 }
 
 #[steersman::test]
+async fn what_has_no_version_cannot_be_locked(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    let mut old = client.create(&config_map("a")).await?;
+    old.metadata.resource_version = None;
+    let mut new = old.clone();
+    set(&mut new, &[("k", "v")]);
+    let refused = client.merge_locked(&old, &new).await.unwrap_err();
+    assert!(refused.is_terminal(), "{refused}");
+    let text = "ConfigMap default/a cannot be locked: what was read of it has no resourceVersion";
+    assert_eq!(refused.to_string(), text);
+    let there = client.get::<ConfigMap>("a").await?.unwrap();
+    assert_eq!(there.data, None);
+    Ok(())
+}
+
+#[steersman::test]
 async fn a_merge_never_reaches_another_object_of_the_name(cluster: Cluster) -> Result<()> {
     let client = cluster.client();
     let old = client.create(&config_map("a")).await?;
@@ -82,6 +98,24 @@ async fn a_merge_never_reaches_another_object_of_the_name(cluster: Cluster) -> R
     let refused = client.merge(&old, &new).await.unwrap_err();
     assert!(refused.is_conflict(), "{refused}");
     assert_eq!(client.merge(&old, &old).await?, old, "no difference, no request");
+    Ok(())
+}
+
+#[steersman::test]
+async fn metadata_alone_is_merged_and_takes_the_place_of_nothing(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    client.create(&with_data("a", &[("k", "v")])).await?;
+    let old = client.get_metadata::<ConfigMap>("a").await?.unwrap();
+    let mut new = old.clone();
+    new.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    for refused in [client.update(&new).await, client.create(&new).await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.is_terminal() && refused.to_string().contains("merge"), "{refused}");
+    }
+    let merged = client.merge(&old, &new).await?;
+    assert_eq!(merged.metadata.labels, new.metadata.labels);
+    let there = client.get::<ConfigMap>("a").await?.unwrap();
+    assert_eq!((data(&there, "k"), &there.metadata.labels), (Some("v"), &new.metadata.labels));
     Ok(())
 }
 

@@ -109,6 +109,8 @@ async fn metrics_come_in_the_format_that_the_reader_prefers(cluster: Cluster) ->
     assert_eq!(code, 200);
     assert!(older.contains("# TYPE workqueue_adds_total counter\n"), "{older}");
     assert!(!older.contains("# EOF"));
+    let of_process = older.contains("\nprocess_cpu_seconds_total ");
+    assert_eq!(of_process, cfg!(target_os = "linux"), "{older}");
     let accept = [("accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")];
     let (_, newer) = get(&running, &site, "/metrics", &accept).await;
     assert!(newer.contains("# TYPE workqueue_adds counter\n") && newer.ends_with("# EOF\n"));

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
 use steersman::election::LeaderElection;
 use steersman::manager::{ControllerPhase, Group, Running};
 use steersman::shard::Sharding;
-use steersman::{Context, Controller, Error, Manager, Next, Result};
+use steersman::{Context, Controller, Error, ListOptions, Manager, Next, Result};
 use steersman_testkit::Cluster;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,51 @@ async fn one_replica_reconciles_and_the_next_one_is_warm(cluster: Cluster) -> Re
     cluster.eventually("b", by("second")).await?;
     let lease = &serde_json::to_value(second.inspect())?["leases"][0];
     assert_eq!((&lease["lease"], &lease["held"]), (&"default/marks".into(), &true.into()));
+    Ok(())
+}
+
+#[steersman::test]
+async fn who_leads_is_told_by_events_about_the_lease(cluster: Cluster) -> Result<()> {
+    for name in ["first", "second"] {
+        let running = replica(&cluster, name).start();
+        running.elected().await;
+        running.stop().await;
+    }
+    let events: Vec<Event> = cluster.client().list(&ListOptions::default()).await?;
+    let about = |event: &Event| event.regarding.as_ref()?.kind.clone();
+    let events = events.into_iter().filter(|event| about(event).as_deref() == Some("Lease"));
+    let mut told: Vec<_> = events.map(|event| (event.reason, event.note)).collect();
+    told.sort();
+    let expected = ["first became", "first stopped", "second became", "second stopped"];
+    let notes: Vec<_> = told.iter().filter_map(|(_, note)| note.as_deref()).collect();
+    assert_eq!(notes.len(), expected.len(), "{told:?}");
+    assert!(notes.iter().zip(expected).all(|(note, begin)| note.starts_with(begin)), "{told:?}");
+    assert!(told.iter().all(|(reason, _)| reason.as_deref() == Some("LeaderElection")), "{told:?}");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_replica_that_stops_does_not_become_leader_meanwhile(cluster: Cluster) -> Result<()> {
+    let first = replica(&cluster, "first").start();
+    first.elected().await;
+    let second = replica(&cluster, "second")
+        .with_runnable("slow to end", async |_, stop: CancellationToken| {
+            stop.cancelled().await;
+            let _ =
+                tokio::time::timeout(Duration::from_secs(20), std::future::pending::<()>()).await;
+            Ok(())
+        })
+        .start();
+    second.ready().await?;
+    cluster.advance(Duration::from_secs(1)).await; // what has begun has also had its turn
+    let stopping = tokio::spawn(second.stop());
+    cluster.advance(Duration::from_secs(1)).await;
+    first.stop().await;
+    cluster.advance(Duration::from_secs(10)).await;
+    assert!(!stopping.is_finished());
+    let lease: Option<Lease> = cluster.client().get("marks").await?;
+    assert_eq!(lease.and_then(|lease| lease.spec?.holder_identity), None, "it is for others");
+    stopping.await.unwrap();
     Ok(())
 }
 
@@ -173,6 +219,11 @@ async fn a_sharding_that_makes_no_sense_is_refused_as_an_election_is(cluster: Cl
         ),
         (Sharding::new("default", ""), "lease without group"),
         (Sharding::new("default", "x").identity(""), "lease without identity"),
+        (
+            Sharding::new("default", "Tills"),
+            "cannot be called after the group \"Tills\": a lowercase",
+        ),
+        (Sharding::new("default", "x".repeat(64)), "must be no more than 63"),
     ] {
         let controller = Controller::of::<ConfigMap>()
             .sharded(sharding)

@@ -26,6 +26,8 @@ mod reconcile;
 mod replicas;
 mod restricted;
 mod rules;
+#[cfg(unix)]
+mod signals;
 mod sources;
 mod status;
 mod triggers;

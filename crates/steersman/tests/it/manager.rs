@@ -146,6 +146,46 @@ async fn what_does_not_end_within_the_graceful_timeout_is_aborted(cluster: Clust
 }
 
 #[steersman::test]
+async fn without_grace_everything_is_aborted_at_once(cluster: Cluster) {
+    let journal = Journal::default();
+    let dropped = journal.clone();
+    let running = manager(&cluster)
+        .graceful_timeout(Duration::ZERO)
+        .with_runnable("stubborn", move |_, _| async move {
+            let _guard = OnDrop(dropped, "stubborn is gone");
+            std::future::pending().await
+        })
+        .with_runnable_in(Group::Servers, "polite", journal.runnable("polite"))
+        .start();
+    running.ready().await.unwrap();
+    cluster.advance(Duration::from_secs(1)).await; // what has begun has also had its turn
+    journal.take();
+    let start = Instant::now();
+    running.stop().await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(journal.take(), ["stubborn is gone"]);
+}
+
+#[steersman::test]
+async fn what_may_take_for_ever_is_waited_for(cluster: Cluster) {
+    let journal = Journal::default();
+    let slow = journal.clone();
+    let running = manager(&cluster)
+        .graceful_timeout(Duration::MAX)
+        .with_runnable("slow", move |_, stop: CancellationToken| async move {
+            stop.cancelled().await;
+            waited(Duration::from_secs(3600)).await;
+            slow.note("ended");
+            Ok(())
+        })
+        .start();
+    running.ready().await.unwrap();
+    cluster.advance(Duration::from_secs(1)).await; // what has begun has also had its turn
+    running.stop().await;
+    assert_eq!(journal.take(), ["ended"]);
+}
+
+#[steersman::test]
 async fn dropping_the_manager_stops_everything_at_once(cluster: Cluster) -> Result<()> {
     let (journal, start) = (Journal::default(), Instant::now());
     let dropped = journal.clone();

@@ -135,6 +135,22 @@ async fn a_restriction_of_all_kinds_spares_those_without_namespaces(
     Ok(())
 }
 
+#[steersman::test]
+async fn the_empty_name_stands_for_all_namespaces(cluster: Cluster) -> Result<()> {
+    namespaces(&cluster, &["a", "b"]).await?;
+    for namespace in ["a", "b"] {
+        cluster.client().create(&map(namespace, "first")).await?;
+    }
+    let caches = Caches::new(cluster.client().kube().clone(), Metrics::default());
+    caches.restrict_to("".split(',')); // what a variable says that is not set
+    caches.configure(CacheConfig::<Secret>::default().namespaces(["b"]));
+    let (maps, secrets) = (caches.informer::<ConfigMap>(), caches.informer::<Secret>());
+    assert!(maps.cache().synced().await && secrets.cache().synced().await);
+    assert_eq!(held(&maps), ["a/first", "b/first"]);
+    assert!(maps.cache().covers(None).is_ok() && secrets.cache().covers(None).is_err());
+    Ok(())
+}
+
 /// Writes a Secret for each ConfigMap, and says what it sees of it.
 fn controller(seen: mpsc::Sender<String>) -> Controller {
     Controller::of::<ConfigMap>().owns::<Secret>().reconcile(
