@@ -3,8 +3,19 @@
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::world::{IMAGES, NAMESPACES, ZONES};
 
+/// The namespaces of Pods, with their labels.
+pub(super) const NAMESPACES: [(&str, &str); 2] = [("blue", "one"), ("green", "two")];
+/// Where their nodes are.
+pub(super) const ZONES: [&str; 3] = ["east", "west", "north"];
+/// What they run, with its size.
+pub(super) const IMAGES: [(&str, u64); 5] = [
+    ("registry.test/small:1", 30 << 20),
+    ("registry.test/web:1", 200 << 20),
+    ("registry.test/db:2", 700 << 20),
+    ("registry.test/huge:1", 3000 << 20),
+    ("registry.test/other:1", 400 << 20),
+];
 pub(super) const APPS: [&str; 3] = ["web", "db", "cache"];
 const TIERS: [&str; 2] = ["front", "back"];
 /// Claims that have a volume; the first is for one Pod only.

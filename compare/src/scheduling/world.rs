@@ -3,24 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::dice::Dice;
-use super::pods::{self, Asks};
+use super::pods::{self, Asks, IMAGES, NAMESPACES, ZONES};
 
-/// The namespaces of Pods, with their labels.
-pub(super) const NAMESPACES: [(&str, &str); 2] = [("blue", "one"), ("green", "two")];
 /// The priority classes, with their values and policies.
 const PRIORITIES: [(&str, i64, &str); 4] = [
     ("low", -5, "PreemptLowerPriority"),
     ("middle", 100, "PreemptLowerPriority"),
     ("high", 1000, "PreemptLowerPriority"),
     ("polite", 1000, "Never"),
-];
-pub(super) const ZONES: [&str; 3] = ["east", "west", "north"];
-pub(super) const IMAGES: [(&str, u64); 5] = [
-    ("registry.test/small:1", 30 << 20),
-    ("registry.test/web:1", 200 << 20),
-    ("registry.test/db:2", 700 << 20),
-    ("registry.test/huge:1", 3000 << 20),
-    ("registry.test/other:1", 400 << 20),
 ];
 
 /// A cluster, and the Pods to schedule in it one after another.

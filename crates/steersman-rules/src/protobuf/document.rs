@@ -7,8 +7,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 
+use super::layout::{Holding, Kind, Message, Slot};
 use super::scan::{Scanner, Text};
-use super::table::{self, Holding, Kind, Message, Slot};
+use super::table;
 use super::wire::{close, open, put_bytes, put_double, put_int};
 use super::{ProtobufError, Result};
 use crate::schema::Scalar;

@@ -9,7 +9,8 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::table::{self, Message};
+use super::layout::Message;
+use super::table;
 use super::wire::{close, open, put_bytes, put_varint};
 use super::{MAGIC, ProtobufError, Result, document};
 use crate::schema::Schema;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::table::{Entry, Field, Holding, Kind, Message};
+use super::layout::{Entry, Field, Holding, Kind, Message};
 use crate::schema::{Node, Object, Scalar, Shape, builtin_named, builtin_object};
 
 /// All messages.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Entry, Field, Holding, Kind, Message};
+use super::layout::{Entry, Field, Holding, Kind, Message};
 use super::value;
 use super::wire::{self, Payload};
 use super::{MAX_DEPTH, ProtobufError, Result};

@@ -3,12 +3,13 @@
 //! A body is read into the document that JSON would have given, so that nobody
 //! after it can tell the difference ([`message`], [`value`]). An answer is written
 //! from the JSON text of stored objects straight into the message ([`document`]) and put into its
-//! [`envelope`]. Both directions go by one [`table`]: types come from [`crate::schema`], numbers
+//! [`envelope`]. Both directions go by one [`table`] of [layouts](layout): types come from [`crate::schema`], numbers
 //! from `fields.txt` and `meta.txt`.
 
 mod document;
 mod envelope;
 mod join;
+mod layout;
 mod message;
 mod scan;
 mod table;

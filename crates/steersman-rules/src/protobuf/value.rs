@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value};
 
 use super::Result;
+use super::layout::Kind;
 use super::message::{self, Place};
-use super::table::{self, Kind};
+use super::table;
 use super::wire::{self, Payload};
 use crate::schema::Scalar;
 

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::super::table::{self, Entry, Field, Holding, Kind, Message};
+use super::super::layout::{Entry, Field, Holding, Kind, Message};
+use super::super::table;
 use crate::schema::Scalar;
 
 /// How deep objects are filled; below, what can be left out is left out.
