@@ -1,4 +1,5 @@
-//! Questions that are answered and never stored: who am I, may I, whose token is this.
+//! Questions that are answered and never stored: who am I, may I, whose token is this. Plug-ins and
+//! webhooks are asked about them as about what is stored; policies are not.
 
 mod selectors;
 
@@ -9,6 +10,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 use steersman_rules::rules::internal;
 
+use crate::admission::Request;
 use crate::authz::rule::Rule;
 use crate::authz::{Attributes, Decision, Target, selector};
 use crate::call::Call;
@@ -44,7 +46,14 @@ async fn review(call: &Call) -> Result<Reply> {
         metadata::set(&mut review, field, None);
     }
     call.writer()?.track(None, &mut review);
+    let asked = Request::of_body(call, call.info.dry_run()?);
+    if let Some(asked) = &asked {
+        asked.change_body(&mut review).await?;
+    }
     check(call, &review)?;
+    if let Some(asked) = &asked {
+        asked.validate(Some(&review), None).await?;
+    }
     let kind = call.resource.kind.as_ref();
     let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
@@ -82,9 +91,11 @@ fn rules_status(call: &Call, spec: &Value) -> Value {
     let resources: Vec<Value> = rules.iter().filter_map(Rule::resource_rule).collect();
     let paths: Vec<Value> = rules.iter().filter_map(Rule::path_rule).collect();
     let untold = authorizer.untold(&call.user).map(str::to_owned);
+    // A role that is not there permits nothing, so that nothing is left out.
+    let is_incomplete = untold.is_some();
     let wrong: Vec<String> = untold.into_iter().chain(unresolved).collect();
     let mut status = json!({
-        "resourceRules": resources, "nonResourceRules": paths, "incomplete": !wrong.is_empty(),
+        "resourceRules": resources, "nonResourceRules": paths, "incomplete": is_incomplete,
     });
     match wrong.as_slice() {
         [] => {}

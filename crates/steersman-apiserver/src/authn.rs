@@ -9,6 +9,7 @@
 mod bootstrap_token;
 mod bound_token;
 mod certificate;
+mod notes;
 mod objects;
 mod secret_token;
 mod web_socket;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, header};
 use steersman_store::StoreError;
+use tokio::time::Instant;
 
 use crate::authentication::{Circumstances, Known};
 use crate::identity::IdentityError;
@@ -29,6 +31,8 @@ use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
 use crate::user::User;
 
 pub(crate) use certificate::ClientCertificate;
+use notes::Notes;
+pub(crate) use notes::Remarks;
 pub(crate) use web_socket::forget as forget_web_socket_token;
 
 /// How long it may take to find out who it is.
@@ -36,6 +40,12 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Nothing is known of a token.
 const INVALID: &str = "invalid bearer token";
+
+/// Nothing is shown, and nobody may come without.
+const NOTHING: &str = "no credential";
+
+/// Where those who audit read whose token it was that names no audience.
+const LEGACY: &str = "authentication.k8s.io/legacy-token";
 
 /// What is told to one whose header has a space too many.
 const SPACE: &str = "the provided Authorization header contains extra space before the bearer \
@@ -58,11 +68,13 @@ pub(crate) struct Authenticated {
     pub(crate) audiences: Vec<String>,
     /// What the client is told although it is known.
     pub(crate) warnings: Vec<String>,
+    pub(crate) remarks: Remarks,
 }
 
 impl Authenticated {
     fn new(user: impl Into<Arc<User>>, audiences: Vec<String>) -> Self {
-        Self { user: user.into(), audiences, warnings: Vec::new() }
+        let (warnings, remarks) = (Vec::new(), Remarks::default());
+        Self { user: user.into(), audiences, warnings, remarks }
     }
 }
 
@@ -104,16 +116,25 @@ pub(crate) async fn request(
     server: &Arc<Server>,
     credentials: &Credentials<'_>,
 ) -> status::Result<Authenticated> {
+    let began = Instant::now();
     let found = tokio::time::timeout(TIME_MAX, authenticated(server, credentials)).await;
     let late = |_| Refused::Unknown(Status::timeout("authentication took too long"));
+    let access = &server.metrics.access;
     match found.map_err(late).flatten() {
-        Ok(found) => Ok(found),
+        Ok(found) => {
+            access.knows(&found.user.name, began.elapsed());
+            Ok(found)
+        }
         Err(Refused::Token(why)) => {
             tracing::debug!(%why, "credential refused");
+            access.knows_not(why != NOTHING, began.elapsed());
             Err(Status::unauthorized())
         }
         // A client that is told that it is nobody would throw a good token away.
-        Err(Refused::Unknown(status)) => Err(status),
+        Err(Refused::Unknown(status)) => {
+            access.knows_not(true, began.elapsed());
+            Err(status)
+        }
     }
 }
 
@@ -157,7 +178,7 @@ async fn authenticated(
         None if known.anonymous.covers(path) => {
             Ok(Authenticated { warnings, ..Authenticated::new(User::anonymous(), Vec::new()) })
         }
-        None => Err("no credential".into()),
+        None => Err(NOTHING.into()),
     }
 }
 
@@ -252,9 +273,12 @@ async fn stated(
     statement: &Statement,
     audiences: &[String],
 ) -> Result<Authenticated, Refused> {
+    let mut notes = Notes::default();
     let here;
     let meant: &[String] = match statement {
         Statement::OfSecret(claims) if claims.aud.is_empty() => {
+            server.metrics.tokens.legacy.increment();
+            notes.remarks.add(LEGACY, claims.sub.as_str());
             here = [ISSUER.to_owned()];
             &here
         }
@@ -270,14 +294,14 @@ async fn stated(
         )
         .into());
     }
-    let mut warnings = Vec::new();
     let user = match statement {
-        Statement::Requested(claims) => bound_token::user(server, claims).await?,
+        Statement::Requested(claims) => bound_token::user(server, claims, &mut notes).await?,
         Statement::OfSecret(claims) => {
-            secret_token::user(server, token, claims, &mut warnings).await?
+            secret_token::user(server, token, claims, &mut notes).await?
         }
     };
-    Ok(Authenticated { warnings, ..Authenticated::new(user, audiences_of_both) })
+    let Notes { warnings, remarks } = notes;
+    Ok(Authenticated { warnings, remarks, ..Authenticated::new(user, audiences_of_both) })
 }
 
 /// Those of the wanted audiences that a token is meant for.

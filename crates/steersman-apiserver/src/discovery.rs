@@ -27,14 +27,15 @@ use self::documents::{
 };
 use crate::aggregation::local;
 use crate::health;
-use crate::negotiate::{Output, Route, Shape, Wishes};
+use crate::negotiate::{Encoding, Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::state::remotes::{Discovery, Remote, Table as Remotes};
 use crate::status::{Result, Status};
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// What a media type says of the aggregated form.
+const AGGREGATED: &str = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a discovery path.
 pub(crate) fn answer(
@@ -282,9 +283,13 @@ fn shown<'a>(table: &Table, resource: &'a Resource) -> Cow<'a, Resource> {
     }
 }
 
-/// A name for how the objects are stored; Kubernetes gives the same.
+/// A name for how the objects are stored; Kubernetes gives the same. It has none for those of a
+/// definition that are stored in a version that is not served.
 fn storage_version_hash(table: &Table, resource: &Resource) -> String {
     let custom = table.custom(&resource.qualified()).map(|custom| &custom.storage);
+    if custom.is_some_and(|it| table.get(&it.group, &it.version, &it.plural).is_none()) {
+        return String::new();
+    }
     // Of several built-in versions the first that discovery shows is the one that is stored.
     let shared = || table.resources().find(|r| r.storage_prefix == resource.storage_prefix);
     let stored = custom.or_else(shared).map_or(resource, |stored| stored);
@@ -329,20 +334,35 @@ fn aggregated(document: Bytes, headers: &HeaderMap, output: Output) -> Response<
     document.hash(&mut hasher);
     let etag = format!("\"{:016X}\"", hasher.finish());
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == etag.as_str());
-    let mut response = Response::new(match (known, output.pretty) {
-        (true, _) => Bytes::new().into(),
-        (false, true) => reply::indented(&document).into(),
-        (false, false) => document.into(),
-    });
-    if known {
+    let mut response = if known {
+        let mut response = Response::new(ResponseBody::from(Bytes::new()));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
+        response
+    } else {
+        aggregated_in(document, output)
+    };
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
     if let Ok(etag) = HeaderValue::from_str(&etag) {
         headers.insert(header::ETAG, etag);
+    }
+    response
+}
+
+/// The aggregated form as it is liked.
+fn aggregated_in(document: Bytes, output: Output) -> Response<ResponseBody> {
+    let mut response = match output.encoding {
+        Encoding::Yaml => {
+            let document: Value = serde_json::from_slice(&document).unwrap_or_default();
+            respond(output, &document)
+        }
+        _ if output.pretty => Response::new(reply::indented(&document).into()),
+        _ => Response::new(document.into()),
+    };
+    let media_type = format!("{};{AGGREGATED}", output.encoding.media_type());
+    if let Ok(media_type) = HeaderValue::from_str(&media_type) {
+        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     }
     response
 }

@@ -5,6 +5,7 @@
 //! exclude: `etcd` is the store, whatever it is. What a hook does after the start upstream is done
 //! here before anything is served, so those checks only say that it is there.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::{HeaderValue, Response, StatusCode, header};
@@ -104,12 +105,11 @@ pub(crate) async fn answer(
 /// Makes all checks but those that are excluded. What failed is listed even if nobody asks for a
 /// list; why it failed is for the log alone, for anyone may ask.
 async fn all(server: &Server, endpoint: &str, query: &Query) -> (StatusCode, String) {
-    let mut excluded: Vec<&str> = query.all("exclude").collect();
+    let mut excluded: BTreeSet<&str> = query.all("exclude").collect();
     let mut lines = String::new();
     let mut failed = false;
     for name in checks(endpoint) {
-        if excluded.contains(&name) {
-            excluded.retain(|other| *other != name);
+        if excluded.remove(name) {
             lines += &format!("[+]{name} excluded: ok\n");
             continue;
         }
@@ -124,7 +124,7 @@ async fn all(server: &Server, endpoint: &str, query: &Query) -> (StatusCode, Str
     }
     if !excluded.is_empty() {
         let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
-        let names = names.join(", ");
+        let names = names.join(",");
         lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
     }
     match (failed, query.get("verbose")) {

@@ -35,6 +35,13 @@ pub(crate) struct Acting {
     pub(crate) constraint: Option<String>,
 }
 
+impl Acting {
+    /// The mode in which that is allowed.
+    pub(crate) fn mode(&self) -> &str {
+        self.constraint.as_deref().map_or("legacy", |it| it.trim_start_matches("impersonate:"))
+    }
+}
+
 /// The user that a request acts as, which the one that it comes from must be allowed to; `None`
 /// if it acts as none but that one.
 pub(crate) fn impersonated(

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response};
 
 use crate::audit::{self, AUDIT_ID, Audited, Head, Post, Refused};
+use crate::authn::Remarks;
 use crate::caller::Peer;
 use crate::reply::ResponseBody;
 use crate::state::Server;
@@ -41,6 +42,9 @@ impl Noted {
             audit.begin(Head { method, uri, headers, peer, user }, &id)
         });
         if let Some(trail) = audited.as_ref().and_then(Audited::trail) {
+            if let Some(remarks) = parts.extensions.get::<Remarks>() {
+                remarks.tell(trail);
+            }
             parts.extensions.insert(Arc::clone(trail));
         }
         Self { id: Some(id), audited }

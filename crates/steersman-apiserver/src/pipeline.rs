@@ -286,11 +286,20 @@ async fn authorized(
 ) -> Result<Arc<User>> {
     let asked = Attributes::of_request(&user, &parts.method, whole, path, query);
     let authorizer = &server.authorizer;
-    let acting = impersonated(authorizer, &asked, &parts.headers)?;
+    let access = &server.metrics.access;
+    let began = Instant::now();
+    let acting = impersonated(authorizer, &asked, &parts.headers);
+    match &acting {
+        Ok(Some(acting)) => access.acts(Some(acting.mode()), began.elapsed()),
+        Err(refused) if refused.code == 403 => access.acts(None, began.elapsed()),
+        _ => {}
+    }
+    let acting = acting?;
     if let (Some(trail), Some(acting)) = (trail, &acting) {
         trail.acts_as(&acting.user, acting.constraint.clone());
     }
     let asked = Attributes { user: acting.as_ref().map_or(&*user, |acting| &acting.user), ..asked };
+    let began = Instant::now();
     let decided = match authorizer.look(&*server.store, &asked).await {
         Ok(()) => decide(authorizer, &asked, trail),
         Err(status) => Err(status),
@@ -301,11 +310,10 @@ async fn authorized(
         }
         (decided, _) => decided,
     };
-    let access = &server.metrics.access;
     match decided {
-        Ok(()) => access.allows(),
+        Ok(()) => access.allows(began.elapsed()),
         Err(status) => {
-            access.allows_not(status.code);
+            access.allows_not(status.code, began.elapsed());
             // Kubernetes knows the flow of a request before it knows whether that is allowed.
             *told = server.fairness.classify(&asked, Instant::now());
             return Err(status);

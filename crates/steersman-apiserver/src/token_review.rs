@@ -22,8 +22,11 @@ pub(crate) async fn status(call: &Call, review: &Value) -> Result<Value> {
     let header = format!("Bearer {token}");
     let Bearer::Token(token) = Bearer::of(&header) else { return Ok(json!({"user": {}})) };
     Ok(match authn::token(&call.server, token, &audiences).await {
-        Ok(Authenticated { user, audiences, warnings }) => {
+        Ok(Authenticated { user, audiences, warnings, remarks }) => {
             warnings.into_iter().for_each(|warning| call.warn(warning));
+            if let Some(trail) = &call.trail {
+                remarks.tell(trail);
+            }
             json!({"authenticated": true, "user": user.to_info(), "audiences": audiences})
         }
         Err(Refused::Token(why)) => json!({"user": {}, "error": why}),

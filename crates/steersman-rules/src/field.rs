@@ -19,6 +19,9 @@ const SHOWN_MAX: usize = 8 * 1024;
 const ERRORS_MAX: usize = 1000;
 const ERRORS_SIZE_MAX: usize = 1 << 20;
 
+/// How Kubernetes writes the path of a mistake that is in no field.
+pub const NOWHERE: &str = "[]";
+
 /// The kinds of mistakes a field can have; each has its own reason and wording on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
@@ -88,10 +91,16 @@ impl FieldError {
 
     /// `Unsupported value: <value>: supported values: "a", "b"`
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
-        let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
-        let value = shown(value);
-        let text = format!("Unsupported value: {value}: supported values: {}", list.join(", "));
-        Self::new(FieldErrorKind::NotSupported, field, text)
+        Self::unsupported(field, &shown(value), supported)
+    }
+
+    /// The same, of a value that is shown in other words than its own.
+    pub(crate) fn not_supported_shown(
+        field: impl Into<String>,
+        shown: &str,
+        supported: &[&str],
+    ) -> Self {
+        Self::unsupported(field, &cut(shown), supported)
     }
 
     /// `Forbidden: <detail>`
@@ -111,6 +120,11 @@ impl FieldError {
         let items = if max == 1 { "item" } else { "items" };
         let text = format!("Too many: {found}: must have at most {max} {items}");
         Self::new(FieldErrorKind::TooMany, field, text)
+    }
+
+    /// `Internal error: <detail>`
+    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(FieldErrorKind::Internal, field, with_detail("Internal error", detail))
     }
 
     /// `Not found: <value>`
@@ -137,6 +151,12 @@ impl FieldError {
             FieldErrorKind::NotFound => "FieldValueNotFound",
             FieldErrorKind::Internal => "InternalError",
         }
+    }
+
+    fn unsupported(field: impl Into<String>, shown: &str, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let text = format!("Unsupported value: {shown}: supported values: {}", list.join(", "));
+        Self::new(FieldErrorKind::NotSupported, field, text)
     }
 
     fn new(kind: FieldErrorKind, field: impl Into<String>, text: String) -> Self {

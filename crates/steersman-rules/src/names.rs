@@ -4,14 +4,17 @@
 //! rules that hold for every object; a kind with a stricter rule for its name adds it itself.
 
 mod domain;
+mod manager;
 
 use std::net::IpAddr;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use self::domain::{
     domain_prefixed_path, fully_qualified_domain, fully_qualified_name, host_or_wildcard,
 };
+pub use self::manager::validate_manager;
+use self::manager::validate_managers;
 use crate::field::{Errors, FieldError, shown_as_json};
 
 pub use steersman_values::names::{
@@ -42,7 +45,7 @@ pub fn label_mistakes(labels: &Value) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// The mistakes in an object's metadata: names, labels, annotations, finalizers, owners.
+/// The mistakes in an object's metadata: names, labels, annotations, finalizers, owners, managers.
 /// `object` is the whole object; its name is held to `name_rule`.
 pub fn validate_metadata_with(
     object: &Value,
@@ -60,6 +63,7 @@ pub fn validate_metadata_with(
     errors.extend(validate_annotations(&metadata["annotations"], "metadata.annotations"));
     errors.extend(validate_owners(&metadata["ownerReferences"]));
     errors.extend(validate_finalizers(&metadata["finalizers"]));
+    errors.extend(validate_managers(&metadata["managedFields"]));
     errors
 }
 
@@ -149,17 +153,22 @@ fn validate_namespace(metadata: &Value, namespaced: bool) -> Vec<FieldError> {
 /// The mistakes in annotations.
 pub fn validate_annotations(annotations: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut size = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
+    for key in annotations.as_object().into_iter().flat_map(Map::keys) {
         let complaints = qualified_name(&key.to_lowercase());
         let value_of = Value::from(key.as_str());
         errors.extend(complaints.iter().map(|m| FieldError::invalid(field, &value_of, m)));
-        size += key.len() + value.as_str().map_or(0, str::len);
     }
-    if size > ANNOTATIONS_MAX_BYTES {
+    if are_too_large(annotations) {
         errors.push(FieldError::too_long(field, ANNOTATIONS_MAX_BYTES));
     }
     errors
+}
+
+/// Whether annotations take more room than an object has for them.
+pub(crate) fn are_too_large(annotations: &Value) -> bool {
+    let annotations = annotations.as_object().into_iter().flatten();
+    let sizes = annotations.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
+    sizes.sum::<usize>() > ANNOTATIONS_MAX_BYTES
 }
 
 fn validate_owners(owners: &Value) -> Vec<FieldError> {

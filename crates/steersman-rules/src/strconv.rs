@@ -1,4 +1,4 @@
-//! Numbers as Go reads them, and its words for what is none, which reach clients.
+//! Numbers as Go reads and shows them, and its words for what is none, which reach clients.
 
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -34,6 +34,20 @@ pub fn parse_uint(text: &str) -> Result<u64, NumberError> {
     digits.parse().map_err(|error| complaint("ParseUint", text, &error))
 }
 
+/// A floating point number as Go's `%v` shows it: the shortest digits, with an exponent below -4 and from
+/// 6 on.
+pub fn shown_float(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => number.to_string(),
+    }
+}
+
 fn complaint(function: &'static str, text: &str, error: &ParseIntError) -> NumberError {
     let text = text.to_owned();
     match error.kind() {
@@ -46,7 +60,24 @@ fn complaint(function: &'static str, text: &str, error: &ParseIntError) -> Numbe
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_int, parse_uint};
+    use super::{parse_int, parse_uint, shown_float};
+
+    #[test]
+    fn a_floating_point_number_is_shown_as_go_shows_it() {
+        for (number, shown) in [
+            (0.0, "0"),
+            (3.0, "3"),
+            (-1.5, "-1.5"),
+            (123_456.0, "123456"),
+            (1_000_000.0, "1e+06"),
+            (1_234_567.5, "1.2345675e+06"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(shown_float(number), shown);
+        }
+    }
 
     #[test]
     fn what_is_no_number_is_told_in_the_words_of_go() {

@@ -24,8 +24,9 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether Rust would print it as it is where it cannot combine with what stands before.
-fn is_printable(c: char) -> bool {
+/// Whether Go prints a character as it is, even in quotes: Rust would do so where it cannot combine
+/// with what stands before.
+pub fn is_printable(c: char) -> bool {
     matches!(c, ' '..='~') || (!c.is_ascii() && format!("a{c}").escape_debug().count() == 2)
 }
 

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use steersman_rules::names;
 use steersman_rules::resource::Resource;
 use steersman_rules::schema::Text;
 
@@ -11,12 +12,17 @@ use super::request::Request;
 use crate::admission_registration::Webhook;
 use crate::status::{Details, Status};
 
+/// The one type of patches that there is.
+pub(super) const JSON_PATCH: &str = "JSONPatch";
+
 /// What a webhook answered.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) allowed: bool,
-    /// A JSON patch; empty if nothing is to be changed.
+    /// A patch; empty if nothing is to be changed.
     pub(super) patch: Vec<u8>,
+    /// Of which type it is. Reviews of version v1beta1 need not say.
+    pub(super) patch_type: String,
     pub(super) warnings: Vec<String>,
     /// What it has to say to those who audit, by names of its own.
     pub(super) annotations: Vec<(String, String)>,
@@ -134,7 +140,8 @@ pub(super) fn answer(
     let invalid = |why: String| format!("received invalid webhook response: {why}");
     let response = review.get("response").filter(|response| response.is_object());
     let response = response.ok_or_else(|| invalid("webhook response was absent".to_owned()))?;
-    if webhook.review_version == Some("v1") {
+    let is_v1 = webhook.review_version == Some("v1");
+    if is_v1 {
         check(uid, role, review, response).map_err(invalid)?;
     }
     let encoded = response["patch"].as_str().unwrap_or("");
@@ -142,10 +149,14 @@ pub(super) fn answer(
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
     let annotations = annotations
-        .filter_map(|(key, value)| Some((format!("{}/{key}", webhook.name), value.as_str()?)));
+        .filter_map(|(key, value)| Some((format!("{}/{key}", webhook.name), value.as_str()?)))
+        // What is no name with a prefix is not told.
+        .filter(|(key, _)| names::qualified_name(key).is_empty());
+    let patch_type = response["patchType"].as_str().filter(|_| is_v1);
     Ok(Response {
         allowed: response["allowed"] == true,
         patch: if role == Role::Mutating { patch } else { Vec::new() },
+        patch_type: patch_type.unwrap_or(JSON_PATCH).to_owned(),
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
         annotations: annotations.map(|(key, value)| (key, value.to_owned())).collect(),
         result: response["status"].clone(),
@@ -178,9 +189,6 @@ fn check(uid: &str, role: Role, review: &Value, response: &Value) -> Result<(), 
             "webhook returned response.patchType but not response.patch"
         }
         (Role::Mutating, _, Some("")) => "webhook returned invalid response.patchType of \"\"",
-        (Role::Mutating, _, Some(other)) if other != "JSONPatch" => {
-            return Err(format!("unsupported patch type {other:?}"));
-        }
         (Role::Validating, true, _) => "validating webhook may not return response.patch",
         (Role::Validating, _, Some(_)) => "validating webhook may not return response.patchType",
         _ => return Ok(()),

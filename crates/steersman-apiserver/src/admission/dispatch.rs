@@ -12,35 +12,47 @@ use steersman_rules::resource::{Resource, Subresource};
 use steersman_rules::schema::Schema;
 use tokio::time::Instant;
 
-use super::admission_review::{self, Objects, Response, Role};
+use super::admission_review::{self, JSON_PATCH, Objects, Response, Role};
 use super::conditions;
 use super::matching::{self, Version};
+use super::policy_validation::escape_html;
 use super::request::Request;
 use crate::admission_registration::{Hooks, Webhook};
 use crate::conversion;
-use crate::metrics::{Step, WebhookAnswer};
+use crate::metrics::{Step, WebhookAnswer, WebhookOutcome};
 use crate::status::{Result, Status};
 
 /// Why a webhook gave no consent.
 enum Refusal {
-    /// It could not be asked; its failure policy says what that means.
-    Unreachable(String),
-    /// It said no, or the server cannot do what it said.
-    Refused(Status),
+    /// It could not be asked, or not be understood; its failure policy says what that means.
+    Unreachable {
+        why: String,
+        /// Under which status that is counted.
+        code: u16,
+    },
+    /// It said no.
+    Denied(Status),
+    /// The server cannot ask it, or not do what it said.
+    Failed(Status),
 }
 
 impl From<Status> for Refusal {
     fn from(status: Status) -> Self {
-        Self::Refused(status)
+        Self::Failed(status)
     }
 }
 
 impl Refusal {
+    /// It answered what cannot be understood.
+    fn not_understood(why: String) -> Self {
+        Self::Unreachable { why, code: 503 }
+    }
+
     /// The end of the request, unless the webhook is one that need not answer.
     fn of(self, webhook: &Webhook) -> Result<()> {
         match self {
-            Self::Refused(status) => Err(status),
-            Self::Unreachable(why) => {
+            Self::Denied(status) | Self::Failed(status) => Err(status),
+            Self::Unreachable { why, .. } => {
                 let name = &webhook.name;
                 let configuration = &webhook.configuration;
                 tracing::warn!(webhook = name, configuration, why, "failed calling webhook");
@@ -71,24 +83,26 @@ impl Notes<'_> {
     }
 
     /// Whether the webhook has changed anything, and, to those who see bodies, how.
-    fn mutated(&self, outcome: &Result<Option<Changed>, Refusal>) {
+    fn mutated(&self, outcome: &Result<Mutated, Refusal>) {
         let Some(trail) = &self.request.call.trail else { return };
-        let changed = outcome.as_ref().ok().and_then(Option::as_ref);
+        let done = outcome.as_ref().ok();
         let configuration = &self.webhook.configuration;
         let webhook = &self.webhook.name;
-        let mutated = changed.is_some();
+        let mutated = done.is_some_and(|done| done.object.is_some());
         let value = format!(
             r#"{{"configuration":{},"webhook":{},"mutated":{mutated}}}"#,
             json!(configuration),
             json!(webhook)
         );
         self.annotate("mutation.", value);
-        if let Some(Changed { patch, .. }) = changed.filter(|_| trail.wants_request()) {
+        let patch = done.and_then(|done| done.patch.as_ref());
+        if let Some(patch) = patch.filter(|_| trail.wants_request()) {
+            let patch: Value = serde_json::from_slice(patch).unwrap_or_default();
             let value = format!(
                 r#"{{"configuration":{},"webhook":{},"patch":{},"patchType":"JSONPatch"}}"#,
                 json!(configuration),
                 json!(webhook),
-                String::from_utf8_lossy(patch)
+                escape_html(&patch.to_string())
             );
             self.annotate("patch.", value);
         }
@@ -148,12 +162,12 @@ impl<'a> Mutating<'a> {
             let outcome = change(request, webhook, &version, object.as_ref(), old).await;
             notes.mutated(&outcome);
             match outcome {
-                Ok(Some(Changed { object: new, .. })) => {
+                Ok(Mutated { object: Some(new), .. }) => {
                     *object = Some(new);
                     changed = true;
                     self.again.extend(mem::take(&mut self.seen));
                 }
-                Ok(None) => {}
+                Ok(_) => {}
                 Err(refusal) => {
                     refusal.of(webhook)?;
                     notes.failed_open(Step::Admit);
@@ -188,7 +202,10 @@ pub(super) async fn validate(
     }
     let answers = asked.iter().map(|(webhook, version)| async move {
         let objects = Versioned::of(request, version, object, old).await?;
-        ask(request, webhook, version, Role::Validating, objects.objects()).await
+        let began = Instant::now();
+        let answer = heard(request, webhook, version, Role::Validating, objects.objects()).await;
+        count(request, webhook, Step::Validate, &answer, began);
+        answer
     });
     let began = Instant::now();
     let answers = join_all(answers).await;
@@ -261,29 +278,25 @@ pub(super) async fn in_version(
     converted.map_err(|status| Status::internal(&status.message))
 }
 
-/// Asks one webhook, and measures how long that takes.
-async fn ask(
+/// Counts what came of asking one webhook, and how long that took.
+fn count<T>(
     request: &Request<'_>,
     webhook: &Webhook,
-    version: &Version,
-    role: Role,
-    objects: Objects<'_>,
-) -> Result<Response, Refusal> {
-    let began = Instant::now();
-    let answer = heard(request, webhook, version, role, objects).await;
-    let (rejected, code) = match &answer {
-        Ok(_) => (false, 200),
-        Err(Refusal::Refused(status)) => (true, status.code),
-        Err(Refusal::Unreachable(_)) => (webhook.fails, 0),
-    };
-    let step = match role {
-        Role::Mutating => Step::Admit,
-        Role::Validating => Step::Validate,
+    step: Step,
+    outcome: &Result<T, Refusal>,
+    began: Instant,
+) {
+    let outcome = match outcome {
+        Ok(_) => WebhookOutcome::Allowed,
+        Err(Refusal::Denied(status)) => WebhookOutcome::Denied(status.code),
+        Err(Refusal::Unreachable { code, .. }) => {
+            WebhookOutcome::Unreachable { code: *code, refuses: webhook.fails }
+        }
+        Err(Refusal::Failed(_)) => WebhookOutcome::Failed,
     };
     let operation = request.operation.as_str();
-    let answered = WebhookAnswer { name: &webhook.name, step, operation, rejected, code };
+    let answered = WebhookAnswer { name: &webhook.name, step, operation, outcome };
     request.call.server.metrics.admission.webhook(answered, began.elapsed());
-    answer
 }
 
 /// Asks one webhook, and hears what it has to say.
@@ -301,48 +314,68 @@ async fn heard(
     let server = &request.call.server;
     let uid = server.random.uid();
     let question = admission_review::question(request, webhook, version, &uid, objects);
-    let question = question.map_err(Refusal::Unreachable)?;
+    let question = question.map_err(|why| Refusal::Unreachable { why, code: 400 })?;
     let answered =
         server.origins.post(&*server.store, &webhook.target, &question, webhook.timeout).await;
-    let answered =
-        answered.map_err(|why| Refusal::Unreachable(format!("failed to call webhook: {why}")))?;
+    let answered = answered.map_err(|error| Refusal::Unreachable {
+        why: format!("failed to call webhook: {error}"),
+        code: error.code(),
+    })?;
     let response = admission_review::answer(webhook, &uid, role, &answered);
-    let response = response.map_err(Refusal::Unreachable)?;
+    let response = response.map_err(Refusal::not_understood)?;
     response.warnings.iter().for_each(|warning| request.call.warn(warning.clone()));
     if let Some(trail) = &request.call.trail {
         let annotations = response.annotations.iter();
         annotations.for_each(|(key, value)| trail.annotate(key.as_str(), value.as_str()));
     }
     if !response.allowed {
-        return Err(response.refusal(&webhook.name).into());
+        return Err(Refusal::Denied(response.refusal(&webhook.name)));
     }
     Ok(response)
 }
 
-/// What a mutating webhook has made of an object.
-struct Changed {
-    object: Value,
-    /// The patch that did it.
-    patch: Vec<u8>,
+/// What a mutating webhook has done.
+#[derive(Default)]
+struct Mutated {
+    /// What it has made of the object, if that is another one.
+    object: Option<Value>,
+    /// The patch that it answered, if any.
+    patch: Option<Vec<u8>>,
 }
 
-/// Asks a mutating webhook; gives the object if it changed.
+/// Asks a mutating webhook, and does what it says.
 async fn change(
     request: &Request<'_>,
     webhook: &Webhook,
     version: &Version,
     object: Option<&Value>,
     old: Option<&Value>,
-) -> Result<Option<Changed>, Refusal> {
+) -> Result<Mutated, Refusal> {
     let objects = Versioned::of(request, version, object, old).await?;
     let began = Instant::now();
-    let response = ask(request, webhook, version, Role::Mutating, objects.objects()).await;
+    let response = heard(request, webhook, version, Role::Mutating, objects.objects()).await;
     request.call.waited(began.elapsed());
-    let response = response?;
-    if response.patch.is_empty() || response.patch == b"[]" {
-        return Ok(None);
+    let outcome = match response {
+        Ok(response) => mutated(request, webhook, version, objects.new, response).await,
+        Err(refusal) => Err(refusal),
+    };
+    count(request, webhook, Step::Admit, &outcome, began);
+    outcome
+}
+
+/// Does to an object what a webhook says.
+async fn mutated(
+    request: &Request<'_>,
+    webhook: &Webhook,
+    version: &Version,
+    before: Option<Value>,
+    response: Response,
+) -> Result<Mutated, Refusal> {
+    let Response { patch, patch_type, .. } = response;
+    if patch.is_empty() || patch == b"[]" {
+        return Ok(Mutated::default());
     }
-    let Some(before) = objects.new else {
+    let Some(before) = before else {
         return Err(Status::internal(&format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for \
              this operation",
@@ -350,12 +383,16 @@ async fn change(
         ))
         .into());
     };
-    let mut patched = patched(&before, &response.patch)?;
+    if patch_type != JSON_PATCH {
+        let why = format!("unsupported patch type {patch_type:?}");
+        return Err(Refusal::Unreachable { why, code: 400 });
+    }
+    let mut patched = patched(&before, &patch)?;
     keep_kind(webhook, &before, &mut patched)?;
     let mut patched = decoded(request, version, patched)?;
     keep_managers(request, &before, &mut patched);
     if patched == before {
-        return Ok(None);
+        return Ok(Mutated { object: None, patch: Some(patch) });
     }
     let back = Version::Same;
     let mut object = in_version(request, &patched, back.resource(request)).await?;
@@ -363,15 +400,15 @@ async fn change(
         // The other version may have filled in what this one does not know.
         request.resource.schema.prune(&mut object);
     }
-    Ok(Some(Changed { object, patch: response.patch }))
+    Ok(Mutated { object: Some(object), patch: Some(patch) })
 }
 
 fn patched(object: &Value, patch: &[u8]) -> Result<Value, Refusal> {
     patch::json_patch(object, patch).map_err(|error| match error {
-        PatchError::Malformed(why) => {
-            Refusal::Unreachable(format!("received undecodable patch in webhook response: {why}"))
-        }
-        error => Refusal::Refused(Status::internal(&error.to_string())),
+        PatchError::Malformed(why) => Refusal::not_understood(format!(
+            "received undecodable patch in webhook response: {why}"
+        )),
+        error => Refusal::Failed(Status::internal(&error.to_string())),
     })
 }
 

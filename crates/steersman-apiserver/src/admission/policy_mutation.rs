@@ -1,5 +1,4 @@
-//! Policies that change objects: in order, and those that wish so again if others have changed the
-//! object after them.
+//! Policies that change objects: in order, and those that wish so again if any have changed it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::status::{Cause, Result, Status};
 /// Policies on their way.
 pub(super) struct Mutating<'a> {
     candidates: &'a Candidates,
-    /// Those that wish to be evaluated again if something changes from now on.
+    /// Those that wish to be evaluated again if something changes.
     seen: BTreeSet<Key>,
     /// Those that are to be evaluated again.
     again: BTreeSet<Key>,
@@ -100,6 +99,10 @@ impl<'a> Mutating<'a> {
             }
         }
         if round == 0 {
+            // Where anything changed, all look again who wish so, also whoever changed it last.
+            if changed {
+                self.again.append(&mut self.seen);
+            }
             self.output.clone_from(object);
         }
         refused(request, object.as_ref(), &faults)?;

@@ -235,7 +235,7 @@ impl<'a> Judge<'a> {
 }
 
 /// JSON as Go writes it, which a page may include.
-fn escape_html(json: &str) -> String {
+pub(super) fn escape_html(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

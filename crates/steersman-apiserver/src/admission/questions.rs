@@ -25,10 +25,10 @@ impl Changes {
     }
 }
 
-impl Request<'_> {
-    /// Asks about the body of a POST below an object, such as a Binding: it may be changed, and
-    /// refused.
-    pub(crate) async fn body(call: &Call, dry_run: bool, body: &mut Value) -> Result<()> {
+impl<'a> Request<'a> {
+    /// What is asked about the body of a POST that is not stored as it is, such as a Binding or a
+    /// review; `None` if nobody wants to be asked.
+    pub(crate) fn of_body(call: &'a Call, dry_run: bool) -> Option<Self> {
         let about = About {
             operation: Operation::Create,
             resource: &call.resource,
@@ -36,11 +36,23 @@ impl Request<'_> {
             place: call.place(),
             dry_run,
         };
-        let hooks = call.server.webhooks.of(&call.resource);
-        let Some(request) = Request::of(call, hooks, about) else { return Ok(()) };
-        admission_review::name_kind(body, &call.resource, call.subresource());
-        request.mutate(body, None).await?;
+        Self::of(call, call.server.webhooks.of(&call.resource), about)
+    }
+}
+
+impl Request<'_> {
+    /// Asks about the body of a POST below an object, such as a Binding: it may be changed, and
+    /// refused.
+    pub(crate) async fn body(call: &Call, dry_run: bool, body: &mut Value) -> Result<()> {
+        let Some(request) = Request::of_body(call, dry_run) else { return Ok(()) };
+        request.change_body(body).await?;
         request.validate(Some(body), None).await
+    }
+
+    /// Lets everybody change such a body, who is told what it is.
+    pub(crate) async fn change_body(&self, body: &mut Value) -> Result<()> {
+        admission_review::name_kind(body, self.resource, self.subresource);
+        self.mutate(body, None).await.map(drop)
     }
 
     /// Asks everybody whether a client may be led through the server to a node; `options` is what

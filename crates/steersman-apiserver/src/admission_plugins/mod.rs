@@ -21,6 +21,7 @@ mod default_toleration_seconds;
 mod deny_service_external_ips;
 mod event_rate_limit;
 mod extended_resource_toleration;
+mod image_policy_webhook;
 mod limit_pod_hard_anti_affinity_topology;
 mod namespace_exists;
 mod namespace_lifecycle;
@@ -77,11 +78,9 @@ enum Part {
     Elsewhere,
     /// Nowhere: in Kubernetes it is asked and does nothing, or waits for a feature that is off.
     Idle,
-    /// Nowhere yet.
-    Missing,
 }
 
-use Part::{Configured, ConfiguredLate, Early, Elsewhere, Idle, Late, Missing};
+use Part::{Configured, ConfiguredLate, Early, Elsewhere, Idle, Late};
 
 /// All plug-ins of Kubernetes, in the order in which they are asked.
 #[rustfmt::skip]
@@ -97,7 +96,7 @@ const ORDER: &[Known] = &[
     on("NodeRestriction", Early(|| Box::new(node_restriction::NodeRestriction))),
     on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
     off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
-    off("ImagePolicyWebhook", Missing),
+    off("ImagePolicyWebhook", Configured(image_policy_webhook::plugin)),
     on("PodSecurity", Configured(pod_security::plugin)),
     off("PodNodeSelector", Configured(pod_node_selector::plugin)),
     on("Priority", Early(|| Box::new(priority::Priority))),
@@ -149,17 +148,11 @@ pub enum SelectionError {
         /// The name.
         name: String,
     },
-    /// This server lacks a plug-in that was switched on.
-    #[error("enable-admission-plugins plugin {name:?} is not supported")]
-    NotSupported {
-        /// Its name.
-        name: String,
-    },
-    /// A plug-in was switched both on and off.
-    #[error("[{name}] in enable-admission-plugins and disable-admission-plugins overlapped")]
+    /// Plug-ins were switched both on and off.
+    #[error("[{names}] in enable-admission-plugins and disable-admission-plugins overlapped")]
     Overlap {
-        /// Its name.
-        name: String,
+        /// Their names.
+        names: String,
     },
     /// A plug-in is configured that this server cannot configure.
     #[error("admission plugin {name:?} takes no configuration on this server")]
@@ -191,8 +184,7 @@ impl PluginSelection {
     ///
     /// # Errors
     ///
-    /// If there is no plug-in of a name, one that this server lacks is switched on, or one is
-    /// switched both on and off.
+    /// If there is no plug-in of a name, or one is switched both on and off.
     pub fn new<'a>(
         enabled: impl IntoIterator<Item = &'a str>,
         disabled: impl IntoIterator<Item = &'a str>,
@@ -204,12 +196,9 @@ impl PluginSelection {
                 return Err(SelectionError::Unknown { flag, name: name.clone() });
             }
         }
-        let is_missing = |name: &&String| known(name).is_some_and(Known::is_missing);
-        if let Some(name) = enabled.iter().find(is_missing) {
-            return Err(SelectionError::NotSupported { name: name.clone() });
-        }
-        if let Some(name) = enabled.intersection(&disabled).next() {
-            return Err(SelectionError::Overlap { name: name.clone() });
+        let both: Vec<&str> = enabled.intersection(&disabled).map(String::as_str).collect();
+        if !both.is_empty() {
+            return Err(SelectionError::Overlap { names: both.join(" ") });
         }
         Ok(Self { enabled, disabled, configuration: AdmissionConfiguration::default() })
     }
@@ -263,15 +252,9 @@ impl PluginSelection {
         ORDER.iter().map(|known| known.name)
     }
 
-    /// The names of the plug-ins that are on, in the same order. Some of them this server lacks,
-    /// see [`Self::is_supported`].
+    /// The names of the plug-ins that are on, in the same order.
     pub fn on(&self) -> impl Iterator<Item = &'static str> + '_ {
         ORDER.iter().filter(|known| self.selects(known)).map(|known| known.name)
-    }
-
-    /// Whether this server has a plug-in of this name.
-    pub fn is_supported(name: &str) -> bool {
-        known(name).is_some_and(|known| !known.is_missing())
     }
 
     fn selects(&self, known: &Known) -> bool {
@@ -299,7 +282,7 @@ impl PluginSelection {
                 ConfiguredLate(make) => {
                     drop(make(told).map(|it| plugins.push_late(it, metrics.of_plugin(known.name))));
                 }
-                Elsewhere | Idle | Missing => {}
+                Elsewhere | Idle => {}
             }
         }
         plugins
@@ -319,12 +302,6 @@ impl PluginSelection {
             mutating: self.has("MutatingAdmissionWebhook"),
             validating: self.has("ValidatingAdmissionWebhook"),
         }
-    }
-}
-
-impl Known {
-    fn is_missing(&self) -> bool {
-        matches!(self.part, Missing)
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_rules::field::FieldError;
 use steersman_rules::{metadata, names};
 
 use super::fields::set;
@@ -138,11 +139,19 @@ fn read(selector: &str) -> Result<BTreeMap<String, String>, String> {
             return Err(format!("invalid selector: [{}]", parts.join(" ")));
         };
         let [key, value] = [key, value].map(str::trim);
-        let mistakes = [names::qualified_name(key), names::label_value(value)].concat();
-        match mistakes.is_empty() {
-            true => Ok((key.to_owned(), value.to_owned())),
-            false => Err(format!("invalid selector: {label}: {}", mistakes.join("; "))),
-        }
+        // Where Kubernetes says where a mistake is, it says that here: nowhere in particular.
+        label_part("<nil>", key, names::qualified_name)?;
+        label_part(&format!("[{key}]"), value, names::label_value)?;
+        Ok((key.to_owned(), value.to_owned()))
     };
     selector.split(',').map(one).collect()
+}
+
+/// Refuses the key or the value of a label that is none.
+fn label_part(at: &str, part: &str, wrong: fn(&str) -> Vec<String>) -> Result<(), String> {
+    let mistakes = wrong(part);
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(FieldError::invalid(at, &part.into(), &mistakes.join("; ")).message()),
+    }
 }

@@ -23,10 +23,6 @@ const GROUP: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// The groups of what is asked and never stored: a webhook must not stand between a client and
-/// the question who it is.
-const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
-
 /// All webhooks of one moment, in the order in which they are called.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
@@ -104,10 +100,10 @@ impl Webhooks {
     }
 }
 
-/// Whether no webhook is asked about a resource: neither about those that configure webhooks,
-/// which could never be repaired otherwise, nor about reviews.
+/// Whether no webhook is asked about a resource: about those that configure webhooks, which could
+/// never be repaired otherwise.
 fn is_exempt(resource: &Resource) -> bool {
-    resource.group == GROUP || REVIEWS.contains(&resource.group.as_ref())
+    resource.group == GROUP
 }
 
 /// The folders of configurations.

@@ -82,7 +82,10 @@ pub(super) async fn fill(
 
 async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> Result<()> {
     let refuse = |why: &str| {
-        let value = Value::from(held(&service["spec"]));
+        // A family that has no address yet is shown as well.
+        let mut given = held(&service["spec"]);
+        given.resize(items(&service["spec"]["ipFamilies"]).len().max(given.len()), String::new());
+        let value = Value::from(given);
         let why = format!("failed to allocate IP {address}: {why}");
         Err(invalid(service, FieldError::invalid("spec.clusterIPs", &value, &why)))
     };

@@ -56,7 +56,7 @@ fn complete(ranges: &ServiceRanges, old: Option<&Value>, spec: &mut Value) -> Ve
     }
     let mut mistakes = Vec::new();
     if let Some(old) = old {
-        reduce(old, spec, &mut mistakes);
+        reduce(old, spec);
     }
     single(spec, &mut mistakes);
     infer(ranges, spec, &mut mistakes);
@@ -80,17 +80,13 @@ fn complete(ranges: &ServiceRanges, old: Option<&Value>, spec: &mut Value) -> Ve
     mistakes
 }
 
-/// Lets go of the second family of a service that wants one only, and of nothing without being told.
-fn reduce(old: &Value, spec: &mut Value, mistakes: &mut Vec<FieldError>) {
-    for (list, what) in [("clusterIPs", "cluster IP"), (FAMILIES, "IP family")] {
-        let (before, after) = (items(&old[list]).len(), items(&spec[list]).len());
-        if spec[POLICY] == SINGLE {
-            if after > 1 && old[list] == spec[list] {
-                spec[list] = json!([spec[list][0]]);
-            }
-        } else if after != 0 && after < before {
-            let why = format!("must be 'SingleStack' to release the secondary {what}");
-            mistakes.push(FieldError::invalid(format!("spec.{POLICY}"), &spec[POLICY], &why));
+/// Lets go of the second family of a service that wants one only. That nothing goes otherwise, the
+/// rules of services have seen to.
+fn reduce(old: &Value, spec: &mut Value) {
+    for list in ["clusterIPs", FAMILIES] {
+        let has_two = items(&spec[list]).len() > 1;
+        if spec[POLICY] == SINGLE && has_two && old[list] == spec[list] {
+            spec[list] = json!([spec[list][0]]);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The node ports of a service: those it names, and those it is given.
 //!
-//! Two ports of one service may share a node port if their protocols differ.
+//! Two ports of one service may share a node port if their protocols differ; of a new service, only
+//! if their numbers do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::invalid;
 use super::reservation::Reservation;
 use crate::document::items;
 use crate::random::Random;
-use crate::state::node_ports::{PortError, Ports};
+use crate::state::node_ports::Ports;
 use crate::status::{Result, Status};
 
 /// The ports that a service holds.
@@ -36,13 +37,11 @@ pub(super) async fn fill(
     if !has_node_ports(&new["spec"]) {
         return Ok(());
     }
-    let before = held(&old["spec"]);
     let server = std::sync::Arc::clone(&reservation.server);
     let take = |ports: &mut Ports| {
         let mut service = new.clone();
-        let fresh = Vec::new();
-        let mut errand = Errand { ports, random: &server.random, before: &before, fresh };
-        errand.run(&mut service, old.is_null())?;
+        let mut errand = Errand { ports, random: &server.random, fresh: Vec::new() };
+        errand.run(old, &mut service)?;
         Ok((service, errand.fresh))
     };
     let dry_run = reservation.dry_run;
@@ -57,96 +56,135 @@ struct Errand<'a> {
     /// What is taken, by whomever.
     ports: &'a mut Ports,
     random: &'a Random,
-    /// What the service held before.
-    before: &'a [u16],
-    /// What was taken for it.
+    /// What was taken for the service.
     fresh: Vec<u16>,
 }
 
 impl Errand<'_> {
-    fn run(&mut self, service: &mut Value, is_new: bool) -> Result<()> {
-        self.named(service)?;
-        self.unnamed(service, is_new)?;
-        if needs_health_check(&service["spec"]) {
+    fn run(&mut self, old: &Value, service: &mut Value) -> Result<()> {
+        let spec = &service["spec"];
+        let chooses =
+            spec["type"] != "LoadBalancer" || spec["allocateLoadBalancerNodePorts"] != false;
+        let shared = if old.is_null() {
+            let named = named(service);
+            self.take_for_new(service, &named, chooses)?;
+            Some(named)
+        } else {
+            self.take_for_known(old, service)?;
+            None
+        };
+        if chooses {
+            self.choose(service, shared)?;
+        }
+        if needs_health_check(&service["spec"]) && !needs_health_check(&old["spec"]) {
             self.health_check(service)?;
         }
         Ok(())
     }
 
-    /// Takes the ports that the service names.
-    fn named(&mut self, service: &Value) -> Result<()> {
+    /// Takes the node ports that a new service names. All ports of one number may have the one that
+    /// is named first among them, and whatever is wrong with it is told of the first that gets it.
+    fn take_for_new(
+        &mut self,
+        service: &Value,
+        named: &BTreeMap<i64, i64>,
+        chooses: bool,
+    ) -> Result<()> {
+        let mut seen = BTreeSet::new();
         for (i, port) in items(&service["spec"]["ports"]).iter().enumerate() {
-            let Some(number) = node_port(port) else { continue };
-            if let Err(why) = self.take(number) {
-                let field = format!("spec.ports[{i}].nodePort");
-                let error = FieldError::invalid(field, &number.into(), &why.to_string());
-                return Err(invalid(service, error));
+            let own = node_port(port);
+            if own.is_none() && !chooses {
+                continue;
+            }
+            let shared = named.get(&number(port)).copied();
+            let is_first = seen.insert(number(port));
+            let wanted = if is_first { shared } else { own.filter(|_| own != shared) };
+            if let Some(wanted) = wanted {
+                self.take(service, i, wanted)?;
             }
         }
         Ok(())
     }
 
-    /// Gives the other ports one each; ports of a new service that differ in nothing but the
-    /// protocol get the same.
-    fn unnamed(&mut self, service: &mut Value, is_new: bool) -> Result<()> {
-        let spec = &service["spec"];
-        if spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] == false {
-            return Ok(());
+    /// Takes the node ports that a service names and did not have. Any of its ports may share them.
+    fn take_for_known(&mut self, old: &Value, service: &Value) -> Result<()> {
+        let before = items(&old["spec"]["ports"]).iter();
+        let mut own: BTreeSet<i64> = before.filter_map(node_port).collect();
+        for (i, port) in items(&service["spec"]["ports"]).iter().enumerate() {
+            if let Some(wanted) = node_port(port).filter(|wanted| own.insert(*wanted)) {
+                self.take(service, i, wanted)?;
+            }
         }
-        let mut shared: BTreeMap<i64, i64> = BTreeMap::new();
-        if is_new {
-            let named = items(&spec["ports"]).iter();
-            shared =
-                named.filter_map(|port| Some((port["port"].as_i64()?, node_port(port)?))).collect();
-        }
+        Ok(())
+    }
+
+    /// Takes the node port that one of the ports names.
+    fn take(&mut self, service: &Value, i: usize, wanted: i64) -> Result<()> {
+        let taken = self.ports.take(wanted).map_err(|why| {
+            let field = format!("spec.ports[{i}].nodePort");
+            invalid(service, FieldError::invalid(field, &wanted.into(), &why.to_string()))
+        });
+        self.fresh.push(taken?);
+        Ok(())
+    }
+
+    /// Gives the other ports one each, or what is shared by ports of their number.
+    fn choose(
+        &mut self,
+        service: &mut Value,
+        mut shared: Option<BTreeMap<i64, i64>>,
+    ) -> Result<()> {
         let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
         let ports = ports.into_iter().flatten();
         for port in ports.filter(|port| port.is_object() && node_port(port).is_none()) {
-            let number = port["port"].as_i64().unwrap_or(0);
-            let known = shared.get(&number).copied().filter(|_| is_new);
+            let known = shared.as_ref().and_then(|shared| shared.get(&number(port)).copied());
             let chosen = match known {
                 Some(known) => known,
-                None => self.take_any()?,
+                None => self.take_any("a nodePort")?.into(),
             };
-            shared.insert(number, chosen);
+            if let Some(shared) = &mut shared {
+                shared.insert(number(port), chosen);
+            }
             port["nodePort"] = chosen.into();
         }
         Ok(())
     }
 
     fn health_check(&mut self, service: &mut Value) -> Result<()> {
-        let given = service["spec"]["healthCheckNodePort"].as_i64().filter(|port| *port != 0);
-        let port = match given {
-            None => self.take_any()?,
-            Some(given) => {
-                self.take(given).map_err(|why| {
-                    Status::internal(&format!(
-                        "failed to allocate requested HealthCheck NodePort {given}: {why}"
-                    ))
-                })?;
-                given
-            }
-        };
-        service["spec"]["healthCheckNodePort"] = port.into();
-        Ok(())
-    }
-
-    fn take(&mut self, number: i64) -> Result<(), PortError> {
-        let ours = |port: &u16| i64::from(*port) == number;
-        if self.before.iter().chain(&self.fresh).any(ours) {
-            return Ok(());
+        let field = &mut service["spec"]["healthCheckNodePort"];
+        if let Some(wanted) = field.as_i64().filter(|port| *port != 0) {
+            let taken = self.ports.take(wanted).map_err(|why| {
+                let what = format!("failed to allocate requested HealthCheck NodePort {wanted}");
+                Status::internal(&format!("{what}: {why}"))
+            });
+            self.fresh.push(taken?);
+        } else {
+            *field = self.take_any("a HealthCheck NodePort 0")?.into();
         }
-        let port = self.ports.take(number)?;
-        self.fresh.push(port);
         Ok(())
     }
 
-    fn take_any(&mut self) -> Result<i64> {
-        let why = "failed to allocate a nodePort: range is full";
-        let port = self.ports.take_any(self.random).ok_or_else(|| Status::internal(why))?;
+    fn take_any(&mut self, what: &str) -> Result<u16> {
+        let why = || Status::internal(&format!("failed to allocate {what}: range is full"));
+        let port = self.ports.take_any(self.random).ok_or_else(why)?;
         self.fresh.push(port);
-        Ok(port.into())
+        Ok(port)
     }
+}
+
+/// The node port that is named for each port number first.
+fn named(service: &Value) -> BTreeMap<i64, i64> {
+    let mut named = BTreeMap::new();
+    for port in items(&service["spec"]["ports"]) {
+        if let Some(wanted) = node_port(port) {
+            named.entry(number(port)).or_insert(wanted);
+        }
+    }
+    named
+}
+
+fn number(port: &Value) -> i64 {
+    port["port"].as_i64().unwrap_or(0)
 }
 
 fn node_port(port: &Value) -> Option<i64> {

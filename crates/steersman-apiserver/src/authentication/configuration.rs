@@ -20,7 +20,11 @@ use super::issuer::{IssuerSettings, KeySet};
 use crate::pki::ClientAuthorities;
 use crate::token::ISSUER;
 
-const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
+const VERSIONS: [&str; 3] = [
+    "apiserver.config.k8s.io/v1",
+    "apiserver.config.k8s.io/v1beta1",
+    "apiserver.config.k8s.io/v1alpha1",
+];
 const KIND: &str = "AuthenticationConfiguration";
 const ISSUERS_MAX: usize = 64;
 
@@ -71,15 +75,17 @@ struct Condition {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Authenticator {
+    #[serde(default)]
     issuer: IssuerDocument,
     #[serde(default)]
     claim_validation_rules: Vec<ClaimRule>,
+    #[serde(default)]
     claim_mappings: Mappings,
     #[serde(default)]
     user_validation_rules: Vec<UserRule>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct IssuerDocument {
     #[serde(default)]

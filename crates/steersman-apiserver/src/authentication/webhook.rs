@@ -3,27 +3,20 @@
 //! What it answers is remembered for a while, by the token's hash. When it cannot be asked, or
 //! does not answer, the token is refused, as kube-apiserver does.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use steersman_store::Store;
-use tokio::time::{Instant, sleep};
 
 use crate::token::ISSUER;
 use crate::user::User;
-use crate::webhook_client::{Origins, Target, WebhookEndpoint};
+use crate::webhook_client::{Answers, Inquiry, Key, Origins, Target, WebhookEndpoint};
 
 /// How long one question may take.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// How often it is asked when it has too much to do, or fails.
-const ATTEMPTS: u32 = 5;
+/// After how long it is asked again at first.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
-const BACKOFF_FACTOR: f64 = 1.5;
-/// How many answers are remembered.
-const REMEMBERED_MAX: usize = 4096;
 
 /// Who is asked, and how.
 #[derive(Clone, Debug)]
@@ -70,28 +63,22 @@ pub(crate) struct Known {
     pub(crate) audiences: Vec<String>,
 }
 
-/// What answers are remembered by: the hash of token and audiences.
-type Key = [u8; 32];
-
 /// The webhook that is asked.
 pub(crate) struct Asked {
     settings: TokenWebhook,
     target: Target,
-    /// Whom it knew, and until when that counts. Held for moments, never over a wait.
-    known: Mutex<Answers<Known>>,
+    /// Whom it knew, by token and audiences.
+    known: Answers<Known>,
     /// Whose tokens it did not know: apart, or whoever makes up tokens would drive out the others.
-    unknown: Mutex<Answers<()>>,
+    unknown: Answers<()>,
 }
-
-/// Answers, and until when they count.
-type Answers<T> = HashMap<Key, (T, Instant)>;
 
 impl Asked {
     pub(crate) fn new(settings: &TokenWebhook) -> Self {
         let WebhookEndpoint { url, authorities, identity, .. } = settings.endpoint.clone();
         let target = Target::at(&url, authorities).showing(identity);
         let settings = settings.clone();
-        Self { settings, target, known: Mutex::default(), unknown: Mutex::default() }
+        Self { settings, target, known: Answers::default(), unknown: Answers::default() }
     }
 
     /// Whose a token is for one of these audiences; nobody's, or why that is not known.
@@ -126,24 +113,17 @@ impl Asked {
         store: &dyn Store,
         origins: &Origins,
     ) -> Result<Value, String> {
-        let token = self.settings.endpoint.token.as_deref();
-        let mut pause = BACKOFF_FIRST;
-        let mut attempt = 1;
-        loop {
-            match origins.review(store, &self.target, token, review, TIME_MAX).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) if error.passes() && attempt < ATTEMPTS => {
-                    tracing::debug!(%error, attempt, "the authentication webhook failed; retrying");
-                    sleep(pause).await;
-                    pause = pause.mul_f64(BACKOFF_FACTOR);
-                    attempt += 1;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the authentication webhook cannot be asked");
-                    return Err(error.to_string());
-                }
-            }
-        }
+        let inquiry = Inquiry {
+            target: &self.target,
+            token: self.settings.endpoint.token.as_deref(),
+            review,
+            within: TIME_MAX,
+            pause: BACKOFF_FIRST,
+        };
+        origins.inquire(store, inquiry).await.map_err(|error| {
+            tracing::warn!(%error, "the authentication webhook cannot be asked");
+            error.to_string()
+        })
     }
 
     /// What an answer says.
@@ -175,47 +155,17 @@ impl Asked {
 
     /// What is remembered of a token.
     fn recalled(&self, key: &Key) -> Option<Option<Known>> {
-        let known = recall(&self.known, key).map(Some);
-        known.or_else(|| recall(&self.unknown, key).map(|()| None))
+        let known = self.known.recall(key).map(Some);
+        known.or_else(|| self.unknown.recall(key).map(|()| None))
     }
 
     fn remember(&self, key: Key, known: Option<Known>) {
         let lasts = self.settings.cache_ttl;
-        if lasts.is_zero() {
-            return;
-        }
         match known {
-            Some(known) => keep(&self.known, key, known, lasts),
-            None => keep(&self.unknown, key, (), lasts),
+            Some(known) => self.known.keep(key, known, lasts),
+            None => self.unknown.keep(key, (), lasts),
         }
     }
-}
-
-fn recall<T: Clone>(answers: &Mutex<Answers<T>>, key: &Key) -> Option<T> {
-    let answers = locked(answers);
-    let (answer, until) = answers.get(key)?;
-    (Instant::now() < *until).then(|| answer.clone())
-}
-
-/// Keeps an answer. If there are too many, all go that count no more, and as many as are left beyond
-/// half: one look at all of them makes room for thousands.
-fn keep<T>(answers: &Mutex<Answers<T>>, key: Key, answer: T, lasts: Duration) {
-    let now = Instant::now();
-    let Some(until) = now.checked_add(lasts) else { return };
-    let mut answers = locked(answers);
-    if answers.len() >= REMEMBERED_MAX {
-        answers.retain(|_, (_, until)| now < *until);
-        let mut left = REMEMBERED_MAX / 2;
-        answers.retain(|_, _| {
-            left = left.saturating_sub(1);
-            left > 0
-        });
-    }
-    answers.insert(key, (answer, until));
-}
-
-fn locked<T>(answers: &Mutex<Answers<T>>) -> MutexGuard<'_, Answers<T>> {
-    answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key_of(token: &str, audiences: &[String]) -> Key {
@@ -224,9 +174,7 @@ fn key_of(token: &str, audiences: &[String]) -> Key {
     for audience in audiences {
         text.push_str(&format!("{}:{audience}", audience.len()));
     }
-    let mut key = Key::default();
-    key.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-    key
+    Key::of(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -243,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_counts_for_a_while_and_only_so_many_are_kept() {
+    async fn an_answer_counts_for_a_while() {
         let asked = asked();
         let key = |number: usize| key_of(&number.to_string(), &[]);
         asked.remember(key(0), known("ada"));
@@ -253,10 +201,9 @@ mod tests {
         assert_eq!(asked.recalled(&key(2)), None);
         tokio::time::advance(Duration::from_secs(119)).await;
         // Whoever makes up tokens drives out nobody who is known.
-        for number in 2..3 * REMEMBERED_MAX {
+        for number in 2..10_000 {
             asked.remember(key(number), None);
             assert!(asked.recalled(&key(number)).is_some());
-            assert!(locked(&asked.unknown).len() <= REMEMBERED_MAX);
         }
         assert_eq!(asked.recalled(&key(0)), Some(known("ada")));
         tokio::time::advance(Duration::from_secs(1)).await;

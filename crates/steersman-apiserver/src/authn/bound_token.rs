@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Refused;
+use super::notes::Notes;
 use super::objects::{Metadata, Object, judged};
 use crate::state::Server;
 use crate::token::claims::{Claims, Reference, user_name};
@@ -14,8 +15,15 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
 const INVALIDATED: &str = "service account token has been invalidated";
 
+/// Where those who audit read of a token whose program should have read a newer one.
+const STALE: &str = "authentication.k8s.io/stale-token";
+
 /// The account whose token states this, if that is true now.
-pub(super) async fn user(server: &Server, claims: &Claims) -> Result<User, Refused> {
+pub(super) async fn user(
+    server: &Server,
+    claims: &Claims,
+    notes: &mut Notes,
+) -> Result<User, Refused> {
     let now = (server.clock)();
     check_time(claims, now)?;
     let private = &claims.kubernetes;
@@ -35,10 +43,23 @@ pub(super) async fn user(server: &Server, claims: &Claims) -> Result<User, Refus
         let key = format!("/registry/minions/{}", node.name);
         judged(server, &key, |found| check_bound("node", node, found, now)).await?;
     }
-    if private.warnafter.is_some_and(|after| now.as_second() > after) {
-        tracing::debug!(subject = claims.sub, "stale service account token");
+    if let Some(after) = private.warnafter {
+        note_age(server, claims, now.as_second() - after, notes);
     }
     Ok(account_user(claims))
+}
+
+/// Notes whether a program still uses a token that it should have read anew so many seconds ago.
+fn note_age(server: &Server, claims: &Claims, late: i64, notes: &mut Notes) {
+    let tokens = &server.metrics.tokens;
+    if late <= 0 {
+        tokens.valid.increment();
+        return;
+    }
+    tokens.stale.increment();
+    let subject = &claims.sub;
+    let text = format!("subject: {subject}, seconds after warning threshold: {late}");
+    notes.remarks.add(STALE, text);
 }
 
 fn check_time(claims: &Claims, now: Timestamp) -> Result<(), &'static str> {

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 use steersman_rules::patch::printed_type;
 use steersman_rules::{metadata, names};
+use tokio::time::Instant;
 
+use crate::metrics::Conversion;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::webhook_client::Converter;
@@ -41,11 +43,37 @@ impl Converter {
         objects: &[Value],
         api_version: &str,
     ) -> Result<Vec<Value>> {
+        let Some(first) = objects.first() else { return Ok(Vec::new()) };
+        let began = Instant::now();
+        let answer = self.ask(server, objects, api_version).await;
+        let took = began.elapsed();
+        let metrics = &server.metrics.conversions;
+        metrics.asked(answer.as_ref().err().map(|failure| failure.kind), took);
+        let stored = first["apiVersion"].as_str().unwrap_or_default();
+        let conversion = Conversion {
+            definition: &self.definition,
+            from: version_of(stored),
+            to: version_of(api_version),
+            succeeded: answer.is_ok(),
+        };
+        metrics.converted(conversion, took);
+        answer.map_err(|failure| Status::failure(failure.why))
+    }
+
+    async fn ask(
+        &self,
+        server: &Server,
+        objects: &[Value],
+        api_version: &str,
+    ) -> Result<Vec<Value>, Failure> {
         let what = kind_of(objects.first().unwrap_or(&Value::Null));
-        let failed =
-            |why: String| Status::failure(format!("conversion webhook for {what} failed: {why}"));
+        let failed = |kind: &'static str, why: &str| {
+            let why = format!("conversion webhook for {what} failed: {why}");
+            Failure { kind, why }
+        };
         let Some(review) = self.review_version else {
-            return Err(Status::failure("no supported conversion review versions"));
+            let why = "no supported conversion review versions".to_owned();
+            return Err(Failure { kind: Failure::CALL, why });
         };
         let uid = server.random.uid();
         let question = json!({
@@ -56,20 +84,40 @@ impl Converter {
             .origins
             .post(&*server.store, &self.target, &question, TIMEOUT)
             .await
-            .map_err(failed)?;
-        let converted = read(review, &uid, answer).map_err(failed)?;
+            .map_err(|error| failed(Failure::CALL, &error.to_string()))?;
+        let converted =
+            read(review, &uid, answer).map_err(|why| failed(Failure::MALFORMED, &why))?;
         if converted.len() != objects.len() {
-            return Err(Status::failure(format!(
+            let why = format!(
                 "conversion webhook for {what} returned {} objects, expected {}",
                 converted.len(),
                 objects.len()
-            )));
+            );
+            return Err(Failure { kind: Failure::PARTIAL, why });
         }
+        let invalid = |why: String| Failure { kind: Failure::INVALID, why };
         let pairs = objects.iter().zip(converted);
-        pairs
-            .map(|(before, after)| checked(before, after, api_version).map_err(Status::failure))
-            .collect()
+        pairs.map(|(before, after)| checked(before, after, api_version).map_err(invalid)).collect()
     }
+}
+
+/// Why a webhook did not convert.
+struct Failure {
+    /// What is counted.
+    kind: &'static str,
+    why: String,
+}
+
+impl Failure {
+    const CALL: &str = "conversion_webhook_call_failure";
+    const MALFORMED: &str = "conversion_webhook_malformed_response_failure";
+    const PARTIAL: &str = "conversion_webhook_partial_response_failure";
+    const INVALID: &str = "conversion_webhook_invalid_converted_object_failure";
+}
+
+/// `v1` of `example.com/v1`.
+fn version_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or(api_version, |(_, version)| version)
 }
 
 /// The objects of an answer.

@@ -103,8 +103,11 @@ impl Granting<'_> {
         let roles = match role.kind.as_str() {
             "ClusterRole" => "clusterroles",
             "Role" => "roles",
-            // That is a mistake, which is told later.
-            _ => return Ok(()),
+            // That is a mistake, but whoever grants is looked at before mistakes are.
+            kind => {
+                let why = format!("unsupported role reference kind: {kind:?}");
+                return Err(Status::failure(why));
+            }
         };
         if self.may("bind", roles, &role.name) {
             return Ok(());

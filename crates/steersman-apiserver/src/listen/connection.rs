@@ -210,14 +210,16 @@ async fn answer(
     let path = request.uri().path();
     let credentials = Credentials { headers, path, certificate: certificate.as_deref() };
     let response = match authn::request(api.server(), &credentials).await {
-        Ok(Authenticated { user, warnings, .. }) => {
-            api.server().metrics.access.knows(&user.name);
+        Ok(Authenticated { user, warnings, remarks, .. }) => {
             match user.is_anonymous() {
                 true => place.asked_by_nobody(),
                 false => place.know(&user.name),
             }
             forget_credentials(&api, request.headers_mut());
             request.extensions_mut().insert(user);
+            if !remarks.is_empty() {
+                request.extensions_mut().insert(remarks);
+            }
             if upgrade::is_wanted(request.headers()) {
                 request.extensions_mut().insert(place.stay());
             }
@@ -231,7 +233,6 @@ async fn answer(
             let mut response = reply::failure(&status, &wishes);
             reply::keep_private(&mut response);
             let server = api.server();
-            server.metrics.access.knows_not(status.code);
             let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
             let (method, uri) = (request.method(), request.uri());
             let head = Head { method, uri, headers: request.headers(), peer, user: None };

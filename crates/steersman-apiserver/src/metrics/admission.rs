@@ -26,6 +26,11 @@ impl Step {
     fn name(self) -> &'static str {
         ["admit", "validate"][self as usize]
     }
+
+    /// The same where webhooks are counted, which upstream calls otherwise.
+    fn of_webhooks(self) -> &'static str {
+        ["admit", "validating"][self as usize]
+    }
 }
 
 /// One webhook's answer.
@@ -34,9 +39,23 @@ pub(crate) struct WebhookAnswer<'a> {
     pub(crate) name: &'a str,
     pub(crate) step: Step,
     pub(crate) operation: &'a str,
-    pub(crate) rejected: bool,
-    /// The code of its refusal; 200 if it allows, 0 if it could not be asked.
-    pub(crate) code: u16,
+    pub(crate) outcome: WebhookOutcome,
+}
+
+/// How asking a webhook ended.
+#[derive(Clone, Copy)]
+pub(crate) enum WebhookOutcome {
+    Allowed,
+    /// It said no, with this code.
+    Denied(u16),
+    /// It could not be asked, or not be understood.
+    Unreachable {
+        code: u16,
+        /// Whether that refuses the request.
+        refuses: bool,
+    },
+    /// The server cannot ask it, or not do what it said.
+    Failed,
 }
 
 /// What a policy has found.
@@ -143,16 +162,22 @@ impl Admission {
 
     /// A webhook has answered, or could not be asked.
     pub(crate) fn webhook(&self, answer: WebhookAnswer<'_>, took: Duration) {
-        let WebhookAnswer { name, step, operation, rejected, code } = answer;
-        let step = step.name();
-        let refused = if rejected { "true" } else { "false" };
+        let WebhookAnswer { name, step, operation, outcome } = answer;
+        let step = step.of_webhooks();
+        let (code, error) = match outcome {
+            WebhookOutcome::Allowed => (200, None),
+            WebhookOutcome::Denied(code) => (code, Some("no_error")),
+            WebhookOutcome::Unreachable { code, refuses } => {
+                (code, refuses.then_some("calling_webhook_error"))
+            }
+            WebhookOutcome::Failed => (0, Some("apiserver_internal_error")),
+        };
+        let refused = if error.is_some() { "true" } else { "false" };
         self.webhooks.with([name, operation, refused, step]).took(took);
         let told = code.min(600).to_string();
         self.webhook_requests.with([&told, name, operation, refused, step]).increment();
-        if rejected {
-            let (error, code) =
-                if code == 0 { ("calling_webhook_error", "0") } else { ("no_error", &*told) };
-            self.webhook_rejections.with([error, name, operation, code, step]).increment();
+        if let Some(error) = error {
+            self.webhook_rejections.with([error, name, operation, &told, step]).increment();
         }
     }
 
@@ -174,7 +199,7 @@ impl Admission {
 
     /// A webhook could not be asked, and need not be.
     pub(crate) fn failed_open(&self, name: &str, step: Step) {
-        self.webhook_fail_open.with([name, step.name()]).increment();
+        self.webhook_fail_open.with([name, step.of_webhooks()]).increment();
     }
 }
 

@@ -7,22 +7,28 @@
 
 mod access;
 mod admission;
+mod conversions;
 mod instrument;
 mod page;
+mod pod_security;
 mod registry;
 mod requests;
 mod slis;
 mod storage;
+mod tokens;
 mod watches;
 
 pub(crate) use access::Access;
-pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer};
+pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer, WebhookOutcome};
+pub(crate) use conversions::{Conversion, Conversions};
 pub(crate) use instrument::{Counter, Gauge, Histogram, Instrument};
 pub(crate) use page::Page;
+pub(crate) use pod_security::PodSecurity;
 pub(crate) use registry::{Collect, Family, Registry};
 pub(crate) use requests::{Answered, Asked, Counted, Requests};
 pub(crate) use slis::Slis;
 pub(crate) use storage::{Listed, Storage};
+pub(crate) use tokens::Tokens;
 pub(crate) use watches::{Watched, Watches};
 
 use std::sync::Arc;
@@ -32,7 +38,10 @@ pub(crate) struct Metrics {
     pub(crate) registry: Registry,
     pub(crate) requests: Requests,
     pub(crate) access: Access,
+    pub(crate) tokens: Tokens,
     pub(crate) admission: Admission,
+    pub(crate) conversions: Conversions,
+    pub(crate) pod_security: PodSecurity,
     pub(crate) watches: Watches,
     pub(crate) storage: Storage,
     /// What checks of health found.
@@ -49,7 +58,10 @@ impl Default for Metrics {
         Self {
             requests: Requests::registered(&registry),
             access: Access::registered(&registry),
+            tokens: Tokens::registered(&registry),
             admission: Admission::registered(&registry),
+            conversions: Conversions::registered(&registry),
+            pod_security: PodSecurity::registered(&registry),
             watches: Watches::registered(&registry),
             storage: Storage::registered(&registry),
             slis: Slis::default(),

@@ -4,9 +4,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configuration};
 use steersman_rules::apply::{FieldConflict, conflict_message};
-use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
-use steersman_rules::resource::Named;
 
 use super::{decode, patch, update};
 use crate::call::Call;
@@ -21,7 +19,6 @@ const ATTEMPTS: usize = 4;
 
 /// Applies the configuration of the body; creates the object if there is none.
 pub(crate) async fn apply(call: &Call) -> Result<Reply> {
-    check_options(call)?;
     let Configuration { object: applied, is_named } = configuration(call)?;
     let writer = call.writer()?;
     let force = is_forced(call);
@@ -57,25 +54,10 @@ async fn update_applied(
         let named = applied["metadata"].get("resourceVersion");
         let version = named.or(old["metadata"].get("resourceVersion"));
         metadata::set(&mut merged, "resourceVersion", version.cloned());
-        let new = prepare::prepare(writer, old, merged, Tracking::Recorded)?;
-        // A value without the server's defaults in it differs only until they are set again.
-        Ok(if same_but_for_times(old, &new) { old.clone() } else { new })
+        prepare::prepare(writer, old, merged, Tracking::Recorded)
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
-}
-
-/// Whether only the times differ at which managers wrote.
-fn same_but_for_times(old: &Value, new: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        let entries = object["metadata"]["managedFields"].as_array_mut();
-        for entry in entries.into_iter().flatten() {
-            entry["time"] = Value::Null;
-        }
-        object
-    };
-    old["spec"] == new["spec"] && timeless(old) == timeless(new)
 }
 
 async fn create_applied(
@@ -92,10 +74,10 @@ async fn create_applied(
         );
         return Err(Status::conflict(call.resource.named(place.name), &why));
     }
-    if !metadata::text(applied, "resourceVersion").is_empty() {
-        return Err(Status::not_found(call.resource.named(place.name)));
-    }
-    let object = merged(writer, None, applied, force)?;
+    let mut object = merged(writer, None, applied, force)?;
+    // A version of what is not there means nothing, but it must be one.
+    prepare::resource_version(&object)?;
+    metadata::set(&mut object, "resourceVersion", None);
     call.may_create()?;
     let object = create_object(writer, place.namespace, object, Tracking::Recorded).await?;
     Ok(Reply::Object { code: StatusCode::CREATED, object })
@@ -155,7 +137,9 @@ struct Configuration {
 fn configuration(call: &Call) -> Result<Configuration> {
     let api_version = call.api_version.as_str();
     let kind = call.resource.kind.as_ref();
-    let body = read(call, api_version, kind)?;
+    let mut body = read(call, api_version, kind)?;
+    // To Kubernetes it is YAML, in which `3.0` is `3`.
+    call.resource.schema.shorten_numbers(&mut body);
     check_configuration(&call.resource.schema, api_version, &body)?;
     let is_named = !metadata::text(&body, "name").is_empty();
     let mut object = decode::configured(call, with_name(call, body))?;
@@ -185,7 +169,11 @@ pub(super) fn read(call: &Call, api_version: &str, kind: &str) -> Result<Value> 
         return Ok(body);
     }
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
-    let sent = format!("{group}/{version}, Kind={}", text("kind"));
+    let sent = match version.contains('/') {
+        // What has no version has no kind either.
+        true => "/, Kind=".to_owned(),
+        false => format!("{group}/{version}, Kind={}", text("kind")),
+    };
     Err(Status::bad_request(format!("invalid object type: {sent}")))
 }
 
@@ -214,14 +202,4 @@ fn keep_status(fields: &mut Map<String, Value>, written: &[&str]) {
 /// Whether conflicts are to be won.
 pub(super) fn is_forced(call: &Call) -> bool {
     call.info.query.flag("force").unwrap_or(false)
-}
-
-/// Nobody can apply without a name to be known by.
-pub(super) fn check_options(call: &Call) -> Result<()> {
-    if call.info.query.text("fieldManager").is_some() {
-        return Ok(());
-    }
-    let error = FieldError::required("fieldManager", "is required for apply patch");
-    let what = Named { group: "meta.k8s.io", resource: "PatchOptions", name: "" };
-    Err(Status::invalid(what, &[error]))
 }

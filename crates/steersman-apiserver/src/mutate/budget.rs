@@ -64,15 +64,18 @@ pub(super) fn grant(budget: &Value, pod: &str, now: &str) -> Result<Value, Statu
         return Err(still_processed(name));
     }
     let allowed = number(budget, "disruptionsAllowed");
+    let forbidden = |why: &str| {
+        let what = Named { group: "policy", resource: "poddisruptionbudget", name };
+        Err(Status::forbidden(what, why, Vec::new()))
+    };
     if allowed < 0 {
-        let why = "pdb disruptions allowed is negative";
-        return Err(forbidden(name, why, why));
+        return forbidden("pdb disruptions allowed is negative");
     }
     let waiting = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
     if waiting > DISRUPTED_PODS_MAX {
-        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-        let short = "too many pending evictions not confirmed by PDB controller";
-        return Err(forbidden(name, why, short));
+        return forbidden(
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        );
     }
     if allowed == 0 {
         return Err(too_many_requests(0, exhausted(budget, name)));
@@ -107,13 +110,6 @@ fn too_many_requests(retry_after_seconds: u32, cause: String) -> Status {
     }
 }
 
-fn forbidden(name: &str, why: &str, short: &str) -> Status {
-    let cause =
-        format!("The disruption budget {name} does not allow evicting pods currently: {short}");
-    let what = Named { group: "policy", resource: "poddisruptionbudget", name };
-    Status::forbidden(what, why, vec![budget_cause(cause)])
-}
-
 fn budget_cause(message: String) -> Cause {
     Cause { reason: "DisruptionBudget".to_owned(), message, field: String::new() }
 }
@@ -143,9 +139,9 @@ fn exhausted(budget: &Value, name: &str) -> String {
     }
 }
 
-/// Says of a budget that its last disruption was granted.
+/// Says of a budget that its last disruption was granted. If it said so already, it says since when.
 fn say_exhausted(budget: &mut Value, now: &str) {
-    let condition = json!({
+    let mut condition = json!({
         "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
         "observedGeneration": number(budget, "observedGeneration"), "lastTransitionTime": now,
     });
@@ -154,7 +150,12 @@ fn say_exhausted(budget: &mut Value, now: &str) {
     }
     let Some(conditions) = budget["status"]["conditions"].as_array_mut() else { return };
     match conditions.iter_mut().find(|c| c["type"] == "DisruptionAllowed") {
-        Some(known) => *known = condition,
+        Some(known) => {
+            if known["status"] == "False" {
+                condition["lastTransitionTime"] = known["lastTransitionTime"].take();
+            }
+            *known = condition;
+        }
         None => conditions.push(condition),
     }
 }

@@ -51,14 +51,26 @@ fn warn_of_owners(call: &Call, again: &[String], when: &str) {
 pub(super) fn configured(call: &Call, mut object: Value) -> Result<Value> {
     let found = pruned(call, &mut object);
     call.resource.schema.wrap_integers(&mut object);
+    let kind = || {
+        let api_version = call.api_version.as_str();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        format!("{group}/{version}, Kind={}", call.resource.kind)
+    };
+    let named = |object: &Value| {
+        let [namespace, name] = ["namespace", "name"].map(|f| metadata::text(object, f));
+        format!("{namespace}/{name}; {}", kind())
+    };
     if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
-        let (group, version) =
-            call.api_version.split_once('/').unwrap_or(("", call.api_version.as_str()));
-        let kind = format!("{group}/{version}, Kind={}", call.resource.kind);
-        let [namespace, name] = ["namespace", "name"].map(|f| metadata::text(&object, f));
+        let (named, kind) = (named(&object), kind());
         return Err(Status::failure(format!(
-            "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable \
-             to convert unstructured object to {kind}: {mistake}"
+            "failed to convert new object ({named}) to proper version: unable to convert \
+             unstructured object to {kind}: {mistake}"
+        )));
+    }
+    if let Some(mistake) = call.resource.rules.unreadable(&object) {
+        let named = named(&object);
+        return Err(Status::failure(format!(
+            "failed to convert to unversioned ({named}): {mistake}"
         )));
     }
     accept(call, object, &found, |why| malformed(call, why))
@@ -88,6 +100,9 @@ pub(super) fn patched(
         call.resource.schema.wrap_integers(&mut object);
         if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
             return Err(refuse(&mistake));
+        }
+        if let Some(mistake) = call.resource.rules.unreadable(&object) {
+            return Err(Status::failure(mistake));
         }
     }
     if let Err(wrong) = check_type(call, &mut object) {
@@ -345,6 +360,9 @@ fn accept(
     call.resource.schema.normalise(&mut object);
     if let Some(error) = call.resource.schema.type_errors(&object).first() {
         return Err(refuse(error));
+    }
+    if let Some(why) = call.resource.rules.unreadable(&object) {
+        return Err(refuse(&why));
     }
     metadata::of(&mut object).retain(|field, value| {
         let is_list = matches!(field.as_str(), "finalizers" | "ownerReferences");

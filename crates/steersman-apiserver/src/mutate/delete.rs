@@ -100,7 +100,8 @@ pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     })
 }
 
-fn answers_with_object(resource: &Resource) -> bool {
+/// Whether the removal of such an object is answered with the object.
+pub(crate) fn answers_with_object(resource: &Resource) -> bool {
     let mut groups = ANSWERED_WITH_OBJECT.iter().filter(|(group, _)| resource.group == *group);
     groups.any(|(_, plurals)| plurals.contains(&resource.plural.as_ref()))
 }

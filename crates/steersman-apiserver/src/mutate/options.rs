@@ -2,15 +2,12 @@
 
 use serde_json::Value;
 use steersman_rules::field::FieldError;
+use steersman_rules::names::validate_manager;
 use steersman_rules::resource::Named;
 use steersman_rules::resource::Verb;
-use steersman_values::quoted;
 
 use crate::call::Call;
 use crate::status::{Result, Status};
-
-/// The longest name of a field manager.
-const MANAGER_MAX: usize = 128;
 
 /// What happens to fields that strict decoding complains about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +42,11 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     };
     let query = &call.info.query;
     let mut errors = Vec::new();
+    if call.info.verb == Verb::Patch {
+        errors.extend(patch_error(call));
+    }
     if kind != "DeleteOptions" {
-        errors.extend(manager_errors(query.text("fieldManager").unwrap_or("")));
+        errors.extend(validate_manager(query.text("fieldManager").unwrap_or(""), "fieldManager"));
     }
     let dry_run: Vec<&str> = query.all("dryRun").collect();
     errors.extend(dry_run_error(&dry_run));
@@ -54,6 +54,19 @@ pub(crate) fn check(call: &Call) -> Result<()> {
         errors.extend(validation_error(query.text("fieldValidation").unwrap_or("")));
     }
     refuse(kind, &errors)
+}
+
+/// Nobody can apply without a name to be known by. Only an apply can meet other managers, and so only
+/// it can be forced.
+fn patch_error(call: &Call) -> Option<FieldError> {
+    let query = &call.info.query;
+    if call.is_apply() {
+        let is_nameless = query.text("fieldManager").is_none();
+        let error = || FieldError::required("fieldManager", "is required for apply patch");
+        return is_nameless.then(error);
+    }
+    let error = || FieldError::forbidden("force", "may not be specified for non-apply patch");
+    query.get("force").is_some().then(error)
 }
 
 /// Refuses options of that kind if they have mistakes.
@@ -68,26 +81,6 @@ fn refuse(kind: &str, errors: &[FieldError]) -> Result<()> {
 fn dry_run_error(values: &[&str]) -> Option<FieldError> {
     let odd = values.iter().any(|value| *value != "All");
     odd.then(|| FieldError::not_supported("dryRun", &Value::from(values.to_vec()), &["All"]))
-}
-
-fn manager_errors(manager: &str) -> Vec<FieldError> {
-    const FIELD: &str = "fieldManager";
-    let mut errors = Vec::new();
-    if manager.len() > MANAGER_MAX {
-        errors.push(FieldError::too_long(FIELD, MANAGER_MAX));
-    }
-    let odd = manager.char_indices().filter(|(_, c)| !is_printable(*c));
-    errors.extend(odd.map(|(at, odd)| {
-        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
-        FieldError::invalid(FIELD, &manager.into(), &why)
-    }));
-    errors
-}
-
-/// Whether Go prints a character as it is, even in quotes.
-fn is_printable(c: char) -> bool {
-    let quoted_as_is = |c: char| quoted(c.encode_utf8(&mut [0; 4])).chars().count() == 3;
-    matches!(c, ' '..='~') || (!c.is_ascii() && quoted_as_is(c))
 }
 
 fn validation_error(text: &str) -> Option<FieldError> {

@@ -2,12 +2,10 @@
 
 use http::StatusCode;
 use serde_json::Value;
-use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
-use steersman_rules::resource::Named;
 
-use super::{decode, update};
+use super::{decode, options, update};
 use crate::call::{APPLY, Call};
 use crate::negotiate;
 use crate::reply::Reply;
@@ -22,10 +20,10 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     let language = Language::of(call)?;
     update::names_one(call)?;
+    options::check(call)?;
     if language == Language::Apply {
         return super::apply::apply(call).await;
     }
-    refuse_force(call)?;
     let writer = call.writer()?;
     let (merge, found) = decode::patch_findings(call, language);
     let object = change::write(&writer, call.place(), |old| {
@@ -40,16 +38,6 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
-}
-
-/// Only an apply can meet other managers, and so only it can be forced.
-pub(super) fn refuse_force(call: &Call) -> Result<()> {
-    if call.info.query.get("force").is_none() {
-        return Ok(());
-    }
-    let why = "may not be specified for non-apply patch";
-    let what = Named { group: "meta.k8s.io", resource: "PatchOptions", name: "" };
-    Err(Status::invalid(what, &[FieldError::forbidden("force", why)]))
 }
 
 /// The language of a patch.

@@ -9,8 +9,8 @@ use steersman_rules::resource::Named;
 use steersman_rules::resource::{Resource, ScalePaths, Verb};
 use steersman_rules::schema::Schema;
 
-use super::patch::{Language, refuse_force};
-use super::{apply, decode, update};
+use super::patch::Language;
+use super::{apply, decode, options, update};
 use crate::call::Call;
 use crate::document::Stored;
 use crate::reply::Reply;
@@ -45,10 +45,10 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 /// Patches the Scale.
 pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     let language = Language::of(call)?;
+    options::check(call)?;
     if language == Language::Apply {
         return apply(call).await;
     }
-    refuse_force(call)?;
     write(call, |scale| {
         // A Scale has no lists, so its strategic patch is a merge patch.
         let merged = if language == Language::Strategic { Language::Merge } else { language };
@@ -86,7 +86,6 @@ async fn write(
 
 /// Applies a Scale: it owns the one field of the object that its replicas stand for.
 async fn apply(call: &Call) -> Result<Reply> {
-    apply::check_options(call)?;
     let paths = paths(call)?;
     let mut scale = apply::read(call, "autoscaling/v1", "Scale")?;
     if let Some(schema) = schema() {

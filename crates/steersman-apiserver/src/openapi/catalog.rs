@@ -35,8 +35,6 @@ static PARTS: [OnceLock<Builtin>; 3] = [const { OnceLock::new() }; 3];
 pub(super) struct Section {
     pub(super) definitions: Vec<(String, Part)>,
     pub(super) paths: Part,
-    /// The path above all resources of the group-version, of which a document has one.
-    pub(super) listing: Part,
 }
 
 /// What custom resources add, as far as it was asked for.
@@ -233,8 +231,7 @@ impl Section {
             (name, part)
         });
         let paths = form.paths(Paths { dialect, resource, custom: true }.all());
-        let listing = paths::group_version(dialect, &resource.group, &resource.version);
-        Self { definitions: definitions.into(), paths, listing: form.paths(vec![listing]) }
+        Self { definitions: definitions.into(), paths }
     }
 }
 

@@ -116,14 +116,16 @@ impl Contents {
         let sections: Vec<&Section> = places.map(|place| &*self.sections[*place].1).collect();
         let is_served = self.whole && !self.hidden.contains(name);
         let builtin = self.builtin.paths.get(name).filter(|_| is_served);
-        let listing = sections.first().filter(|_| builtin.is_none()).map(|first| &first.listing);
         let own = sections.iter().map(|section| &section.paths);
-        let paths: Vec<&Part> = builtin.into_iter().chain(listing).chain(own).collect();
+        let paths: Vec<&Part> = builtin.into_iter().chain(own).collect();
         let own = sections.iter().flat_map(|section| &section.definitions);
         let own = own.map(|(name, part)| (name.as_str(), part)).collect();
         let definitions = reachable(&paths, &own, &self.builtin.definitions);
         let mut document = Document::default();
-        let info = json!({"title": "Kubernetes", "version": VERSION});
+        let info = match builtin {
+            Some(_) => json!({"title": "Kubernetes", "version": VERSION}),
+            None => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        };
         document.plain(format!(r#"{{"openapi":"3.0.0","info":{info},"paths":{{"#).into_bytes());
         document.parts(paths);
         document.plain(br#"},"components":{"schemas":{"#.as_slice());
@@ -139,7 +141,7 @@ impl Contents {
         let mut head = v2_head().to_string();
         head.pop();
         document.plain((head + r#","paths":{"#).into_bytes());
-        document.parts(self.paths().map(|(_, part)| part).chain(&self.added));
+        document.parts(self.paths());
         document.plain(br#"},"definitions":{"#.as_slice());
         document.parts(self.definitions().chain(&self.added_definitions));
         document.plain(b"}}".as_slice());
@@ -149,15 +151,14 @@ impl Contents {
     pub(super) fn v2_protobuf(&self) -> Document<'_> {
         let mut document = Document::default();
         document.plain(gnostic::encode(&v2_head()));
-        let paths = self.paths().map(|(_, part)| part).chain(&self.added);
-        for part in paths.chain(self.definitions()).chain(&self.added_definitions) {
+        for part in self.paths().chain(self.definitions()).chain(&self.added_definitions) {
             document.part(part);
         }
         document
     }
 
     /// The paths of built-in kinds that are served, with the names of their documents.
-    fn own_paths(&self) -> impl Iterator<Item = (&String, &Part)> + Clone {
+    fn own_paths(&self) -> impl Iterator<Item = (&String, &Part)> {
         let served = |name: &String| self.whole && !self.hidden.contains(name);
         self.builtin.paths.iter().filter(move |(name, _)| served(name))
     }
@@ -176,15 +177,10 @@ impl Contents {
         needless.filter(|name| !needed.contains_key(name)).collect()
     }
 
-    /// All paths, with the names of their documents.
-    fn paths(&self) -> impl Iterator<Item = (&str, &Part)> {
-        let builtin = self.own_paths().map(|(name, part)| (name.as_str(), part));
-        let mut listed: BTreeSet<&str> = builtin.clone().map(|(name, _)| name).collect();
-        let custom = self.sections.iter().flat_map(move |(name, section)| {
-            let listing = listed.insert(name).then_some(&section.listing);
-            listing.into_iter().chain([&section.paths]).map(|part| (name.as_str(), part))
-        });
-        builtin.chain(custom)
+    /// All paths.
+    fn paths(&self) -> impl Iterator<Item = &Part> {
+        let custom = self.sections.iter().map(|(_, section)| &section.paths);
+        self.own_paths().map(|(_, part)| part).chain(custom).chain(&self.added)
     }
 
     fn definitions(&self) -> impl Iterator<Item = &Part> {

@@ -14,7 +14,11 @@ use super::{Dialect, names};
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const SELECTABLE: &str = "x-kubernetes-selectable-fields";
+
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// What version 2 has no words for.
 const NOT_IN_V2: [&str; 6] = ["nullable", "allOf", "anyOf", "oneOf", "not", "default"];
@@ -52,8 +56,9 @@ fn object(dialect: Dialect, schema: &Value, open: bool) -> Value {
         return json!({"type": "object"});
     }
     let mut schema = schema.clone();
-    if dialect == Dialect::V2 {
-        reduce(&mut schema);
+    match dialect {
+        Dialect::V2 => reduce(&mut schema),
+        Dialect::V3 => unfold(&mut schema),
     }
     complete_embedded(dialect, &mut schema);
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
@@ -86,7 +91,7 @@ fn list(dialect: Dialect, resource: &Resource, item: &str) -> Value {
             "kind": {"type": "string", "description": texts.of_list("kind")},
             "metadata": metadata(dialect, "ListMeta", texts.of_list("metadata")),
             "items": {
-                "description": format!("The {plural}."),
+                "description": format!("List of {plural}. More info: {CONVENTIONS}"),
                 "type": "array",
                 "items": {"$ref": names::reference(dialect, item)},
             },
@@ -117,11 +122,30 @@ fn complete_embedded(dialect: Dialect, schema: &mut Map<String, Value>) {
     }
 }
 
+/// Says of what may be a number or a text that it is one of the two, where its author does not.
+fn unfold(schema: &mut Map<String, Value>) {
+    children(schema, &mut unfold);
+    if schema.get(INT_OR_STRING) != Some(&Value::Bool(true)) {
+        return;
+    }
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let first = schema.get("allOf").and_then(|all| all.get(0));
+    let said = [schema.get("anyOf"), first.and_then(|first| first.get("anyOf"))];
+    if said.contains(&Some(&either)) {
+        return;
+    }
+    let said = said[0].and_then(Value::as_array).is_some_and(|any| !any.is_empty());
+    if !said {
+        schema.insert("anyOf".to_owned(), either);
+    } else if let Some(all) = schema.entry("allOf").or_insert_with(|| json!([])).as_array_mut() {
+        all.insert(0, json!({"anyOf": either}));
+    }
+}
+
 /// Leaves of a structural schema what version 2 can say.
 fn reduce(schema: &mut Map<String, Value>) {
     let nullable = is_nullable(schema);
     let open = schema.get(PRESERVE) == Some(&Value::Bool(true));
-    forget_nullable(schema);
     for word in NOT_IN_V2 {
         schema.remove(word);
     }
@@ -134,6 +158,7 @@ fn reduce(schema: &mut Map<String, Value>) {
     if nullable || empty_list || (open && typed == Some("object")) {
         schema.remove("type");
     }
+    forget_nullable(schema);
     children(schema, &mut reduce);
 }
 
@@ -143,6 +168,11 @@ fn is_nullable(schema: &Map<String, Value>) -> bool {
 
 /// A field that may be null cannot be required where null cannot be said.
 fn forget_nullable(schema: &mut Map<String, Value>) {
+    let values = schema.get("additionalProperties").and_then(Value::as_object);
+    if values.is_some_and(is_nullable) {
+        schema.remove("required");
+        return;
+    }
     let nullable: HashSet<String> = match schema.get("properties") {
         Some(Value::Object(properties)) => properties
             .iter()

@@ -12,6 +12,7 @@ use steersman_rules::schema::builtin::{self as table, Kind};
 use steersman_rules::schema::{Field, ListKind, Merge, Node, Scalar, Shape};
 
 use super::descriptions::{Common, Descriptions};
+use super::facts::Facts;
 use super::{Dialect, names};
 
 /// How JSON schemas call the kinds that a definition is.
@@ -44,6 +45,7 @@ struct Renderer {
     /// The names of the table's types, by place.
     types: Vec<&'static str>,
     described: Descriptions,
+    facts: Facts,
 }
 
 impl Renderer {
@@ -52,7 +54,8 @@ impl Renderer {
             table::types().into_iter().map(|(name, place)| (place, name)).collect();
         types.sort_unstable();
         let types = types.into_iter().map(|(_, name)| name).collect();
-        Self { dialect, kinds: table::kinds(), types, described: Descriptions::collect() }
+        let described = Descriptions::collect();
+        Self { dialect, kinds: table::kinds(), types, described, facts: Facts::read() }
     }
 
     /// A struct of the table.
@@ -85,6 +88,7 @@ impl Renderer {
         if !kinds.is_empty() {
             schema.insert(GVK.to_owned(), kinds.into());
         }
+        self.facts.of(type_name).iter().for_each(|fact| fact.put(&mut schema));
         schema.into()
     }
 
@@ -106,6 +110,9 @@ impl Renderer {
 
     fn field(&self, index: usize, field: &Field, described: &Value) -> Value {
         let mut schema = self.node(&field.node, described);
+        if let Shape::List(list) = &field.node.shape {
+            list_type(&mut schema, &list.kind);
+        }
         let values = table::enumeration(index, &field.name);
         if !values.is_empty() {
             let below =
@@ -121,7 +128,13 @@ impl Renderer {
             let kind = if atomic { "atomic" } else { "granular" };
             schema.insert("x-kubernetes-map-type".to_owned(), json!(kind));
         }
-        let default = if field.value { Some(json!({})) } else { field.default.clone() };
+        let mut default = if field.value { Some(json!({})) } else { field.default.clone() };
+        for fact in self.facts.of(&format!("{}#{}", self.types[index], field.name)) {
+            match fact.key {
+                "default" => default.clone_from(&fact.value),
+                _ => fact.put(&mut schema),
+            }
+        }
         self.finish(schema, default)
     }
 
@@ -135,9 +148,7 @@ impl Renderer {
             }
             Shape::List(list) => {
                 let items = self.item(&list.item, &described["items"]);
-                let mut schema = object(json!({"type": "array", "items": items}));
-                list_type(&mut schema, &list.kind);
-                schema
+                object(json!({"type": "array", "items": items}))
             }
             Shape::Any | Shape::Raw | Shape::Part(_) | Shape::Object(_) => {
                 match described["$ref"].as_str() {
@@ -155,6 +166,7 @@ impl Renderer {
             Shape::Named(_) => Some(json!({})),
             Shape::Scalar(Scalar::String) => Some(json!("")),
             Shape::Scalar(Scalar::Int32 | Scalar::Int64) => Some(json!(0)),
+            Shape::Scalar(Scalar::Bool) => Some(json!(false)),
             _ => None,
         };
         self.finish(schema, default)

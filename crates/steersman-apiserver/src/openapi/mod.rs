@@ -10,6 +10,7 @@ mod contents;
 mod custom;
 mod definitions;
 mod descriptions;
+mod facts;
 mod gnostic;
 mod names;
 mod operation;

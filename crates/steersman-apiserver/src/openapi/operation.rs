@@ -71,15 +71,13 @@ impl Operation<'_> {
         // A watch at an old path has its parameters there.
         let mut parameters = match self.verb {
             Verb::Watch => Vec::new(),
-            verb => parameters::of(self.dialect, verb),
+            verb => parameters::of(self.dialect, verb, self.custom),
         };
         let body = self.body();
         match self.dialect {
             Dialect::V2 => {
-                let consumes: Vec<&str> =
-                    if self.verb == Verb::Patch { self.patches() } else { vec!["*/*"] };
                 operation["schemes"] = json!(["https"]);
-                operation["consumes"] = json!(consumes);
+                operation["consumes"] = json!(self.consumes());
                 operation["produces"] = json!(self.produces());
                 parameters.extend(body.map(|(name, required)| parameters::body(&name, required)));
             }
@@ -129,6 +127,8 @@ impl Operation<'_> {
     fn codes(&self) -> &'static [(&'static str, &'static str)] {
         match self.verb {
             Verb::Create => &[("200", "OK"), ("201", "Created"), ("202", "Accepted")],
+            // Nobody says that an apply creates custom resources.
+            Verb::Patch if self.custom => &[("200", "OK")],
             Verb::Update | Verb::Patch => &[("200", "OK"), ("201", "Created")],
             Verb::Delete => &[("200", "OK"), ("202", "Accepted")],
             _ => &[("200", "OK")],
@@ -137,19 +137,24 @@ impl Operation<'_> {
 
     fn produces(&self) -> Vec<&'static str> {
         let mut types = vec![JSON, YAML];
-        if !self.custom {
-            types.push(PROTOBUF);
+        if self.custom {
+            return types;
         }
+        types.push(PROTOBUF);
         if matches!(self.verb, Verb::List | Verb::Watch) {
-            types.extend(&STREAMS[..if self.custom { 1 } else { 2 }]);
+            types.extend(STREAMS);
         }
         types
     }
 
-    /// Custom resources have no strategic merge.
-    fn patches(&self) -> Vec<&'static str> {
+    fn consumes(&self) -> Vec<&'static str> {
+        // Custom resources have no strategic merge.
         let known = |patch: &&str| !(self.custom && patch.contains("strategic"));
-        PATCHES.into_iter().filter(known).collect()
+        match self.verb {
+            Verb::Patch => PATCHES.into_iter().filter(known).collect(),
+            _ if self.custom => vec![JSON, YAML],
+            _ => vec!["*/*"],
+        }
     }
 
     /// The definition of the request's body, and whether there must be one.
@@ -157,14 +162,14 @@ impl Operation<'_> {
         match self.verb {
             Verb::Create | Verb::Update => Some((self.definition.clone(), true)),
             Verb::Patch => Some((names::meta("Patch"), true)),
+            Verb::DeleteCollection if self.custom => None,
             Verb::Delete | Verb::DeleteCollection => Some((names::meta("DeleteOptions"), false)),
             Verb::Get | Verb::List | Verb::Watch => None,
         }
     }
 
     fn request_body(&self, definition: &str, required: bool) -> Value {
-        let types = if self.verb == Verb::Patch { self.patches() } else { vec!["*/*"] };
-        let mut body = json!({"content": content(&types, definition)});
+        let mut body = json!({"content": content(&self.consumes(), definition)});
         if required {
             body["required"] = true.into();
         }

@@ -40,6 +40,7 @@ const ALL: &[Parameter] = parameters! {
     resourceVersion string "The state of which moment is wanted."
     resourceVersionMatch string "How resourceVersion is meant: Exact or NotOlderThan."
     sendInitialEvents boolean "Whether a watch begins with the objects that exist."
+    shardSelector string "Only objects in some ranges of hashes; an alpha feature, which is off."
     timeoutSeconds integer "How long the call may take."
     watch boolean "Whether changes follow, instead of a list."
 };
@@ -53,6 +54,7 @@ const LIST: &[&str] = &[
     "resourceVersion",
     "resourceVersionMatch",
     "sendInitialEvents",
+    "shardSelector",
     "timeoutSeconds",
     "watch",
 ];
@@ -76,6 +78,7 @@ const DELETE_COLLECTION: &[&str] = &[
     "resourceVersion",
     "resourceVersionMatch",
     "sendInitialEvents",
+    "shardSelector",
     "timeoutSeconds",
 ];
 const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
@@ -84,10 +87,13 @@ const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
 /// Old versions of kubectl look for these in operations and do not follow references.
 const NEVER_SHARED: [&str; 2] = ["dryRun", "fieldValidation"];
 
-/// What an operation's query may say.
-pub(super) fn of(dialect: Dialect, verb: Verb) -> Vec<Value> {
-    let names = match verb {
+/// What an operation's query may say. Of custom resources Kubernetes says something else in
+/// places.
+pub(super) fn of(dialect: Dialect, verb: Verb, custom: bool) -> Vec<Value> {
+    let names: &[&str] = match verb {
+        Verb::Get if custom => &["resourceVersion"],
         Verb::Get => &[],
+        Verb::DeleteCollection if custom => LIST,
         Verb::List | Verb::Watch => LIST,
         Verb::Create | Verb::Update => WRITE,
         Verb::Patch => PATCH,

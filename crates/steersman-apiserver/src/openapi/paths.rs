@@ -6,6 +6,7 @@ use steersman_rules::schema::builtin as table;
 
 use super::operation::{Listing, Operation, tag};
 use super::{Dialect, names, parameters};
+use crate::mutate::delete;
 
 /// A path and what can be done there.
 pub(super) type PathItem = (String, Value);
@@ -70,7 +71,7 @@ impl Paths<'_> {
             operation.description = format!("watch {kind}; deprecated: use the parameter watch");
             let mut item = self.path_item(&path, vec![operation]);
             if let Some(shared) = item["parameters"].as_array_mut() {
-                shared.extend(parameters::of(self.dialect, Verb::List));
+                shared.extend(parameters::of(self.dialect, Verb::List, false));
             }
             (path, item)
         };
@@ -118,6 +119,7 @@ impl Paths<'_> {
         let answer = match verb {
             Verb::List => self.definition(&resource.api_version(), &resource.list_kind),
             Verb::Watch => names::meta("WatchEvent"),
+            Verb::Delete if tells_what_is_deleted(resource) => definition.clone(),
             Verb::Delete | Verb::DeleteCollection => names::meta("Status"),
             _ => definition.clone(),
         };
@@ -133,12 +135,28 @@ impl Paths<'_> {
             group: &resource.group,
             version: &resource.version,
             name: self.scoped(sub.map_or("", |sub| &sub.name)),
-            description: description(verb, &resource.kind, sub.map(|sub| &*sub.name)),
+            description: self.description(verb, sub.map(|sub| &*sub.name)),
             kind: shown,
             definition,
             answer,
             custom: self.custom,
             watch_one: false,
+        }
+    }
+
+    fn description(&self, verb: Verb, sub: Option<&str>) -> String {
+        let kind = &self.resource.kind;
+        let of = sub.map(|sub| format!("{sub} of ")).unwrap_or_default();
+        match verb {
+            Verb::List if self.custom => format!("list objects of kind {kind}"),
+            Verb::List => format!("list or watch objects of kind {kind}"),
+            Verb::Create => format!("create {of}{}{kind}", article(kind)),
+            Verb::Delete => format!("delete {of}{}{kind}", article(kind)),
+            Verb::DeleteCollection => format!("delete collection of {kind}"),
+            Verb::Get => format!("read {of}the specified {kind}"),
+            Verb::Update => format!("replace {of}the specified {kind}"),
+            Verb::Patch => format!("partially update {of}the specified {kind}"),
+            Verb::Watch => format!("watch {kind}"),
         }
     }
 
@@ -171,22 +189,21 @@ impl Paths<'_> {
     }
 }
 
-fn description(verb: Verb, kind: &str, sub: Option<&str>) -> String {
-    let of = sub.map(|sub| format!("{sub} of ")).unwrap_or_default();
-    match verb {
-        Verb::List => format!("list or watch objects of kind {kind}"),
-        Verb::Create => format!("create {of}{} {kind}", article(kind)),
-        Verb::Delete => format!("delete {of}{} {kind}", article(kind)),
-        Verb::DeleteCollection => format!("delete collection of {kind}"),
-        Verb::Get => format!("read {of}the specified {kind}"),
-        Verb::Update => format!("replace {of}the specified {kind}"),
-        Verb::Patch => format!("partially update {of}the specified {kind}"),
-        Verb::Watch => format!("watch {kind}"),
-    }
+/// Whether a deletion is said to answer with what it deletes. Of namespaces, which end later, that
+/// is not said.
+fn tells_what_is_deleted(resource: &Resource) -> bool {
+    delete::answers_with_object(resource) && !resource.is("", "namespaces")
 }
 
+/// What stands before a kind; a plural has none.
 fn article(noun: &str) -> &'static str {
-    if noun.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
+    if noun.ends_with('s') && !noun.ends_with("ss") {
+        ""
+    } else if noun.starts_with(|c: char| "AEIOUaeiou".contains(c)) {
+        "an "
+    } else {
+        "a "
+    }
 }
 
 /// What a group-version has: the path above its resources.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::metadata;
 
 use super::{Target, review_version};
 
 /// Who converts the objects of a definition.
 #[derive(Debug)]
 pub(crate) struct Converter {
+    /// The name of the definition.
+    pub(crate) definition: String,
     pub(crate) target: Target,
     /// The version of the reviews that it reads; `None` if it reads none that is known here.
     pub(crate) review_version: Option<&'static str>,
@@ -23,6 +26,7 @@ impl Converter {
         }
         let webhook = &conversion["webhook"];
         Some(Arc::new(Self {
+            definition: metadata::text(definition, "name").to_owned(),
             target: Target::of(&webhook["clientConfig"]),
             review_version: review_version(&webhook["conversionReviewVersions"]),
         }))

@@ -2,12 +2,14 @@
 //! tokens are asked for their keys in the same way, and what an APIService leads elsewhere is
 //! [passed on](Origins::open).
 //!
-//! [`target`] reads a `clientConfig`, [`kubeconfig`] the file that names a webhook on the command line, [`https`] speaks to the network, with whom [`trust`] lets it;
-//! [`backend`] finds out where a service is. Servers in this process
-//! are known by their origin ([`Origins`]) and called without a socket, so that a cluster on
-//! virtual time can have webhooks. What goes wrong is told as Go's client tells it, for operators
-//! know those texts. Nothing is locked while anything is awaited.
+//! [`target`] reads a `clientConfig`, [`kubeconfig`] the file that names a webhook on the command
+//! line, [`https`] speaks to the network, with whom [`trust`] lets it; [`backend`] finds out where a
+//! service is; [`answers`] remembers what was answered. Servers in this process are known by their
+//! origin ([`Origins`]) and called without a socket, so that a cluster on virtual time can have
+//! webhooks. What goes wrong is told as Go's client tells it, for operators know those texts.
+//! Nothing is locked while anything is awaited.
 
+mod answers;
 mod backend;
 mod converter;
 mod https;
@@ -17,6 +19,7 @@ mod target;
 mod trust;
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -29,7 +32,9 @@ use http::{Method, Request, Response, header};
 use http_body_util::BodyDataStream;
 use serde_json::Value;
 use steersman_store::Store;
+use tokio::time::sleep;
 
+pub(crate) use answers::{Answers, Key};
 pub(crate) use backend::Service;
 pub(crate) use converter::Converter;
 pub use kubeconfig::{KubeconfigError, WebhookEndpoint};
@@ -38,6 +43,10 @@ pub(crate) use trust::ClientIdentity;
 
 use crate::fairness::elsewhere;
 use crate::status::panic_text;
+
+/// How often a webhook is asked when it has too much to do, or fails.
+const ATTEMPTS: u32 = 5;
+const BACKOFF_FACTOR: f64 = 1.5;
 
 /// Answers the requests to an origin in this process.
 pub type WebhookHandler =
@@ -146,16 +155,16 @@ impl Origins {
         sent.map_err(|error| error.to_string())
     }
 
-    /// Posts a document and gives the one that is answered, or the text of what went wrong.
+    /// Posts a document and gives the one that is answered.
     pub(crate) async fn post(
         &self,
         store: &dyn Store,
         target: &Target,
         document: &Value,
         within: Duration,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, ReviewError> {
         let url = format!("{}?timeout={}s", target.url, within.as_secs());
-        let failed = |why: String| format!("Post {url:?}: {why}");
+        let failed = |why: String| ReviewError { code: None, why: format!("Post {url:?}: {why}") };
         let request = Request::builder()
             .method(Method::POST)
             .uri(&url)
@@ -164,8 +173,9 @@ impl Origins {
             .header(header::USER_AGENT, "kube-apiserver-admission")
             .body(Bytes::from(document.to_string()))
             .map_err(|error| failed(error.to_string()))?;
-        let response = self.send(store, target, request, within).await;
-        read(&response.map_err(failed)?)
+        let response = self.send(store, target, request, within).await.map_err(failed)?;
+        let code = Some(response.status().as_u16());
+        read(&response).map_err(|why| ReviewError { code, why })
     }
 
     /// Posts JSON that nothing but success is answered to, and tells what went wrong. The token, if
@@ -221,6 +231,26 @@ impl Origins {
         read(&response).map_err(|why| ReviewError { code, why })
     }
 
+    /// Posts a review, and ever later again while that may help, and gives the one that is answered.
+    pub(crate) async fn inquire(
+        &self,
+        store: &dyn Store,
+        inquiry: Inquiry<'_>,
+    ) -> Result<Value, ReviewError> {
+        let Inquiry { target, token, review, within, mut pause } = inquiry;
+        for attempt in 1..ATTEMPTS {
+            match self.review(store, target, token, review, within).await {
+                Err(error) if error.passes() => {
+                    tracing::debug!(%error, attempt, "a webhook failed; retrying");
+                    sleep(pause).await;
+                    pause = pause.mul_f64(BACKOFF_FACTOR);
+                }
+                answered => return answered,
+            }
+        }
+        self.review(store, target, token, review, within).await
+    }
+
     /// Gets what is at a URL of a target, or the text of what went wrong.
     pub(crate) async fn get(
         &self,
@@ -257,6 +287,19 @@ impl Origins {
     }
 }
 
+/// A review that is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Inquiry<'a> {
+    pub(crate) target: &'a Target,
+    /// Says who posts it, if there is one.
+    pub(crate) token: Option<&'a str>,
+    pub(crate) review: &'a Value,
+    /// How long one answer may take.
+    pub(crate) within: Duration,
+    /// After how long it is asked for again at first.
+    pub(crate) pause: Duration,
+}
+
 /// Why there is no answer to a review.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
@@ -267,6 +310,11 @@ pub(crate) struct ReviewError {
 }
 
 impl ReviewError {
+    /// The status that was answered, or else that says that nobody can be asked.
+    pub(crate) fn code(&self) -> u16 {
+        self.code.filter(|code| !READ.contains(code)).unwrap_or(503)
+    }
+
     /// Whether the same question may be answered soon.
     pub(crate) fn passes(&self) -> bool {
         matches!(self.code, Some(429 | 500 | 504))
@@ -282,14 +330,17 @@ async fn unless_it_panics<T>(answer: impl Future<Output = T>) -> Result<T, Strin
     })
 }
 
+/// The codes whose answers are read.
+const READ: RangeInclusive<u16> = 200..=206;
+
 fn read(response: &Response<Bytes>) -> Result<Value, String> {
     let body = response.body();
     let code = response.status().as_u16();
-    match code {
-        200..=206 => serde_json::from_slice(body)
-            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
-        _ => Err(told(body).unwrap_or_else(|| meant(code, &shown(response)))),
+    if READ.contains(&code) {
+        return serde_json::from_slice(body)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"));
     }
+    Err(told(body).unwrap_or_else(|| meant(code, &shown(response))))
 }
 
 /// What a failure says that is a Status.

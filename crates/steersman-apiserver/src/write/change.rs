@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::apply::keep_times;
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, Revision, StoreError};
@@ -78,6 +79,7 @@ impl Swap for Change<'_> {
         breath().await;
         if self.checks == Checks::All {
             new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
+            keep_times(old, &mut new);
             breath().await;
         }
         let same = new == *old

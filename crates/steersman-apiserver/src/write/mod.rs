@@ -180,6 +180,7 @@ impl<'a> Writer<'a> {
     /// fields, which the next writes begin anew; only an apply cannot do without.
     fn encode(&self, object: &mut Value) -> Result<Bytes> {
         self.resource.schema.settle(object);
+        self.resource.schema.shorten_numbers(object);
         let bytes = document::encode(object)?;
         if self.dry_run || bytes.len() <= OBJECT_MAX {
             return Ok(bytes);

@@ -25,8 +25,12 @@ const IMMUTABLE: [&str; 6] = [
 const NAMES: [&str; 2] = ["metadata.name", "metadata.generateName"];
 
 /// What of metadata is looked at again when something else of it may not change.
-const CHECKED_AGAIN: [&str; 3] =
-    ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+const CHECKED_AGAIN: [&str; 4] = [
+    "metadata.labels",
+    "metadata.annotations",
+    "metadata.ownerReferences",
+    "metadata.managedFields",
+];
 
 /// Refuses a new object with mistakes.
 pub(super) async fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
@@ -77,7 +81,9 @@ pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) ->
     if whole.is_empty() && prefixes.is_empty() && change.is_empty() {
         return Vec::new();
     }
-    let again = |error: &&FieldError| CHECKED_AGAIN.contains(&error.field.as_str());
+    let again = |error: &&FieldError| {
+        CHECKED_AGAIN.contains(&error.field.split('[').next().unwrap_or_default())
+    };
     change.extend(whole.iter().filter(again).cloned());
     let times = writer.resource.looks_again(writer.subresource);
     let common = whole.iter().filter(|error| !NAMES.contains(&error.field.as_str()));

@@ -1,8 +1,11 @@
 //! Server-side apply as clients meet it: subresources, versions, custom resources, refusals.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, CONFIG_MAPS, config_map, deployment, version};
+use crate::webhooks::{MUTATING, configure, patched, serve_here, webhook};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -63,6 +66,9 @@ async fn a_scale_owns_the_replicas_of_its_object() {
     let object = api.get(&path).await.ok();
     assert_eq!(entry(&object, "hpa"), Value::Null);
     assert_eq!(entry(&object, "ops")["subresource"], "scale");
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let is_timeless = |entry: &Value| entry.get("time").is_none();
+    assert!(entries.iter().all(|entry| is_timeless(entry) == (entry["subresource"] == "scale")));
     apply(&api, &scaled, "hpa", &deployment("web", 1)).await.refused(400);
     apply(&api, &format!("{DEPLOYMENTS}/none/scale"), "hpa", &scale(1)).await.refused(400);
 }
@@ -76,6 +82,9 @@ async fn an_apply_must_be_of_its_paths_kind_and_name() {
     let status = apply(&api, &path, "ci", &other).await.refused(400);
     assert_eq!(status["message"], "invalid object type: /v1, Kind=Secret");
     let status = apply(&api, &path, "ci", &json!({"data": {}})).await.refused(400);
+    assert_eq!(status["message"], "invalid object type: /, Kind=");
+    let odd = json!({"apiVersion": "a/b/c", "kind": "ConfigMap"});
+    let status = apply(&api, &path, "ci", &odd).await.refused(400);
     assert_eq!(status["message"], "invalid object type: /, Kind=");
     let status = apply(&api, &path, "ci", &config_map("b", &json!({}))).await.refused(400);
     assert_eq!(
@@ -112,6 +121,33 @@ async fn an_apply_with_an_identity_does_not_create() {
     stale["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
     assert_eq!(apply(&api, &path, "ci", &stale).await.ok()["data"]["k"], "2");
     apply(&api, &path, "ci", &stale).await.refused(409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_of_nothing_does_not_keep_an_apply_from_creating() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let mut body = config_map("a", &json!({"k": "1"}));
+    body["metadata"]["resourceVersion"] = json!("x");
+    apply(&api, &path, "ci", &body).await.refused(500);
+    body["metadata"]["resourceVersion"] = json!("7");
+    assert_eq!(apply(&api, &path, "ci", &body).await.code, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_undoes_is_no_change() {
+    let api = Api::start().await;
+    let undo = json!([{"op": "add", "path": "/data/k", "value": "theirs"}]);
+    let asked = serve_here(&api, move |_| patched(&undo));
+    configure(&api, MUTATING, "a", &[webhook("undo")]).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let mine = config_map("a", &json!({"k": "mine"}));
+    let created = apply(&api, &path, "ci", &mine).await.ok();
+    assert_eq!(created["data"]["k"], "theirs");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let asked_before = asked.count();
+    assert_eq!(apply(&api, &path, "ci", &mine).await.ok(), created);
+    assert!(asked.count() > asked_before);
 }
 
 #[tokio::test(start_paused = true)]

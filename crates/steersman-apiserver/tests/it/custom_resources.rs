@@ -80,6 +80,21 @@ async fn the_status_is_written_apart_and_makes_no_generation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_whole_number_is_stored_without_a_fraction() {
+    let api = serving(&with_field("weight", &json!({"type": "number"}))).await;
+    let mut object = widget("a", 1);
+    object["spec"]["weight"] = json!(3.0);
+    assert_eq!(api.post(WIDGETS, &object).await.ok()["spec"]["weight"], json!(3));
+    let path = format!("{WIDGETS}/a");
+    for (sent, stored) in
+        [(json!(4.0), json!(4)), (json!(4.5), json!(4.5)), (json!(1e3), json!(1000))]
+    {
+        api.merge(&path, &json!({"spec": {"weight": sent}})).await.ok();
+        assert_eq!(api.get(&path).await.ok()["spec"]["weight"], stored);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_is_no_subresource_is_a_field_like_others() {
     let plain = changed(|version| drop(version.as_object_mut().unwrap().remove("subresources")));
     let api = serving(&plain).await;

@@ -61,6 +61,31 @@ async fn new_clients_ask_once_and_come_back_with_the_etag() {
 
     let core = api.get_as("/api", AGGREGATED).await.ok();
     assert_eq!(core["items"][0]["versions"][0]["version"], "v1");
+
+    let form = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let yaml = api.get_as("/api", form).await;
+    assert_eq!(yaml.headers[header::CONTENT_TYPE], form);
+    let lines = text(&yaml);
+    assert!(lines.lines().any(|line| line == "kind: APIGroupDiscoveryList"), "{lines}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_instances_are_stored_is_told_where_that_version_is_served() {
+    let api = Api::start().await;
+    let mut definition = definition();
+    api.post(DEFINITIONS, &definition).await.ok();
+    let hash = async |path: &str| {
+        let list = api.get(path).await.ok();
+        list["resources"][0].get("storageVersionHash").cloned()
+    };
+    let stored = hash("/apis/example.com/v1").await;
+    assert!(stored.is_some());
+    assert_eq!(hash("/apis/example.com/v2").await, stored);
+    definition["metadata"]["name"] = "widgets.other.com".into();
+    definition["spec"]["group"] = "other.com".into();
+    definition["spec"]["versions"][0]["served"] = false.into();
+    api.post(DEFINITIONS, &definition).await.ok();
+    assert_eq!(hash("/apis/other.com/v2").await, None);
 }
 
 #[tokio::test(start_paused = true)]

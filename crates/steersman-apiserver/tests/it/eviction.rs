@@ -108,6 +108,41 @@ async fn a_budget_that_is_not_up_to_date_asks_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_budget_with_too_many_evictions_that_nobody_has_noticed_gives_no_cause() {
+    let api = Api::start().await;
+    running(&api, "p", true).await;
+    let mut full = status(1, 2, 1);
+    let gone = |i: i32| (format!("gone-{i}"), Value::from("2025-01-01T00:00:00Z"));
+    full["disruptedPods"] = (0..2001).map(gone).collect();
+    budget(&api, "b", json!({"minAvailable": 1}), full).await;
+    let refused = evict(&api, "p", json!({})).await.refused(403);
+    assert_eq!(
+        refused["message"],
+        "poddisruptionbudget.policy \"b\" is forbidden: DisruptedPods map too big - too many \
+         evictions not confirmed by PDB controller"
+    );
+    assert!(refused["details"].get("causes").is_none(), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_was_exhausted_says_since_when() {
+    let api = Api::start().await;
+    running(&api, "p", true).await;
+    let mut exhausted = status(1, 2, 1);
+    let since = "2024-01-01T00:00:00Z";
+    exhausted["conditions"] = json!([{
+        "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
+        "message": "", "lastTransitionTime": since,
+    }]);
+    budget(&api, "b", json!({"minAvailable": 1}), exhausted).await;
+    evict(&api, "p", json!({})).await.ok();
+    let budget = api.get(&format!("{BUDGETS}/b")).await.ok();
+    let condition = &budget["status"]["conditions"][0];
+    assert_eq!(condition["observedGeneration"], 1);
+    assert_eq!(condition["lastTransitionTime"], since);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_budgets_over_one_pod_are_not_supported() {
     let api = Api::start().await;
     running(&api, "p", true).await;

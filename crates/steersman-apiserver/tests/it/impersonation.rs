@@ -142,3 +142,25 @@ async fn what_is_said_of_a_user_in_a_constrained_way_has_keys_with_a_domain() {
         assert_eq!(refused["message"], format!("{start}{why}"), "{header}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_acts_as_another_is_counted_by_the_mode_that_allows_it() {
+    let api = constrained(&[]).await;
+    role(&api, "", "ann", &[rule(&["impersonate"], &[""], &["users"])]).await;
+    bind(&api, "", "ClusterRole", "ann", "ann").await;
+    for user in ["jane", "ann"] {
+        get_as(&api, user, &[("user", "bob")]).await.ok();
+    }
+    get_as(&api, "eve", &[("user", "bob")]).await.refused(403);
+    get_as(&api, "eve", &[("uid", "u1")]).await.refused(400);
+    let metrics = api.get("/metrics").await;
+    let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    for labels in [
+        r#"decision="allowed",mode="user-info""#,
+        r#"decision="allowed",mode="legacy""#,
+        r#"decision="denied",mode="""#,
+    ] {
+        let line = format!("\napiserver_impersonation_attempts_total{{{labels}}} 1\n");
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
+}

@@ -185,6 +185,20 @@ async fn a_resize_keeps_the_class_the_containers_and_what_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_a_resized_pod_is_told_before_what_a_resize_may_not_change() {
+    let api = Api::start().await;
+    let mut pod = api.post(PODS, &sized("100m")).await.ok();
+    pod["spec"]["containers"][0]["resources"]["requests"] = json!({"memory": "256Mi"});
+    let status = api.put(&format!("{PODS}/p/resize"), &pod).await.refused(422);
+    let at = "spec.containers[0].resources.requests";
+    let both = format!(
+        "[{at}: Invalid value: \"256Mi\": must be less than or equal to memory limit of 128Mi, \
+         {at}: Forbidden: resource requests cannot be removed]"
+    );
+    assert!(message(&status).ends_with(&both), "{status}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resize_changes_no_policy_and_takes_no_resources_from_a_pod_as_a_whole() {
     let api = Api::start().await;
     let resources = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "1"}});

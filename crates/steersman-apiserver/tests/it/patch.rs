@@ -2,7 +2,7 @@
 
 use http::{Method, Request, header};
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{Api, CONFIG_MAPS, config_map, deployment, version};
 
@@ -130,6 +130,20 @@ async fn apply_needs_a_field_manager_and_takes_yaml() {
         .body(Full::new(yaml.into()))
         .unwrap();
     assert_eq!(api.send(request).await.ok()["data"]["k"], "v");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_is_wrong_with_the_options_is_told_before_the_patch_is_read() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}/a?dryRun=Some&fieldValidation=Odd");
+    let fields = |status: &Value| -> Vec<Value> {
+        let causes = status["details"]["causes"].as_array().unwrap();
+        causes.iter().map(|cause| cause["field"].clone()).collect()
+    };
+    let status = api.merge(&format!("{path}&force=true"), &json!([])).await.refused(422);
+    assert_eq!(fields(&status), ["force", "dryRun", "fieldValidation"]);
+    let status = api.patch(&path, APPLY, &json!([])).await.refused(422);
+    assert_eq!(fields(&status), ["fieldManager", "dryRun", "fieldValidation"]);
 }
 
 #[tokio::test(start_paused = true)]

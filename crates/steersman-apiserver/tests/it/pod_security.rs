@@ -99,6 +99,28 @@ async fn a_refusal_shows_the_version_and_the_generated_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_decided_is_counted() {
+    let api =
+        with(&[("enforce", "baseline"), ("warn", "restricted"), ("warn-version", "v1.99")]).await;
+    api.post(PODS, &privileged("bad")).await.refused(403);
+    api.post(PODS, &pod("plain")).await.ok();
+    let metrics = api.get("/metrics").await;
+    let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    for [decision, mode, level, version] in [
+        ["deny", "enforce", "baseline", "latest"],
+        ["allow", "enforce", "baseline", "latest"],
+        ["deny", "warn", "restricted", "future"],
+    ] {
+        let line = format!(
+            "pod_security_evaluations_total{{decision=\"{decision}\",mode=\"{mode}\",\
+             policy_level=\"{level}\",policy_version=\"{version}\",request_operation=\"create\",\
+             resource=\"pod\",subresource=\"\"}} 1\n"
+        );
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_asked_without_force_is_a_warning() {
     let api =
         with(&[("warn", "restricted"), ("warn-version", "v1.30"), ("audit", "baseline")]).await;

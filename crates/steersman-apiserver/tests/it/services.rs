@@ -157,6 +157,51 @@ async fn two_protocols_on_one_port_share_a_node_port() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_port_that_is_named_is_shared_by_the_ports_of_one_number() {
+    let api = Api::start().await;
+    let spec = |other: i64, node_port: i64| {
+        json!({"type": "NodePort", "ports": [
+            {"name": "t", "port": 53, "protocol": "TCP", "nodePort": 30010},
+            {"name": "u", "port": other, "protocol": "UDP", "nodePort": node_port},
+            {"name": "s", "port": 53, "protocol": "SCTP"},
+        ]})
+    };
+    let refused = "nodePort: Invalid value: 30010: provided port is already allocated";
+    let status = api.post(SERVICES, &service("a", spec(54, 30010))).await.refused(422);
+    assert!(message(&status).contains(&format!("spec.ports[1].{refused}")), "{status}");
+    let mut made = create(&api, "a", spec(53, 30011)).await;
+    assert_eq!(made["spec"]["ports"][2]["nodePort"], 30010);
+    // The first port of the number gets what the last names.
+    let ports = json!([
+        {"name": "t", "port": 53, "protocol": "TCP"},
+        {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30010},
+    ]);
+    let late = service("b", json!({"type": "NodePort", "ports": ports}));
+    let status = api.post(SERVICES, &late).await.refused(422);
+    assert!(message(&status).contains(&format!("spec.ports[0].{refused}")), "{status}");
+    // What is there may go on to share.
+    made["spec"]["ports"] = spec(54, 30010)["ports"].clone();
+    api.put(&format!("{SERVICES}/a"), &made).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_checks_do_not_share_the_port_of_their_service() {
+    let api = Api::start().await;
+    let local = json!({
+        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30020,
+        "ports": [{"port": 80, "nodePort": 30020}],
+    });
+    let status = api.post(SERVICES, &service("a", local)).await.refused(500);
+    assert_eq!(
+        message(&status),
+        "Internal error occurred: failed to allocate requested HealthCheck NodePort 30020: \
+         provided port is already allocated"
+    );
+    create(&api, "a", json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30020}]}))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_load_balancer_of_local_traffic_has_a_port_for_health_checks() {
     let api = Api::start().await;
     let local = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"});
@@ -325,6 +370,17 @@ async fn a_service_that_is_missing_is_made_by_its_status_too() {
 async fn dual_stack() -> Api {
     let ranges = "10.96.0.0/16,fd00:10:96::/112".parse().unwrap();
     Api::with(Arc::new(MemoryStore::new()), |config| config.service_ranges = ranges).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_without_an_address_is_shown_with_the_address_that_cannot_be_had() {
+    let api = dual_stack().await;
+    create(&api, "a", json!({"clusterIP": "10.96.0.9"})).await;
+    let both = json!({"clusterIP": "10.96.0.9", "ipFamilyPolicy": "RequireDualStack"});
+    let status = api.post(SERVICES, &service("b", both)).await.refused(422);
+    let expected = "spec.clusterIPs: Invalid value: [\"10.96.0.9\",\"\"]: failed to allocate IP \
+                    10.96.0.9: provided IP is already allocated";
+    assert!(message(&status).contains(expected), "{status}");
 }
 
 #[tokio::test(start_paused = true)]

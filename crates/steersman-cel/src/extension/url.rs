@@ -15,7 +15,7 @@ pub struct Url {
 
 impl Url {
     /// Reads an absolute URL or an absolute path.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("parse {text:?}: {why}");
         if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
             return Err(wrong("net/url: invalid control character in URL"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use steersman_values::quoted;
 
 use super::typed::steps;
 use crate::patch::{printed, printed_type};
@@ -56,7 +57,8 @@ fn check_value(node: &Node, value: &Value, told: &mut Told) {
         Value::Object(map) => {
             for (key, value) in map {
                 let before = told.mistakes.len();
-                if node.is_closed() && node.field(key).is_none() {
+                let is_unknown = node.is_closed() && node.field(key).is_none();
+                if is_unknown {
                     let text = "field not declared in schema".to_owned();
                     told.mistakes.push(Mistake { path: String::new(), text });
                 } else if key == "fieldsV1" && node.is_closed() {
@@ -69,6 +71,10 @@ fn check_value(node: &Node, value: &Value, told: &mut Told) {
                     check_value(node.child(key), value, told);
                 }
                 prefix(&mut told.mistakes[before..], || format!(".{key}"));
+                // Beside a field that nobody knows Kubernetes looks no further.
+                if is_unknown {
+                    break;
+                }
             }
         }
         Value::Array(_) => check_items(node, value, told),
@@ -151,7 +157,9 @@ fn wrong_type(shape: &Shape, value: &Value, is_typed: bool) -> Option<String> {
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{key:?}:{}", go_syntax(value)));
+            let entries = map.iter();
+            let entries =
+                entries.map(|(key, value)| format!("{}:{}", quoted(key), go_syntax(value)));
             let entries: Vec<String> = entries.collect();
             format!("map[string]interface {{}}{{{}}}", entries.join(", "))
         }
@@ -159,6 +167,8 @@ fn go_syntax(value: &Value) -> String {
             let items: Vec<String> = items.iter().map(go_syntax).collect();
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
+        Value::String(text) => quoted(text),
+        Value::Null => "interface {}(nil)".to_owned(),
         other => other.to_string(),
     }
 }
@@ -182,5 +192,17 @@ mod tests {
         assert_eq!(check(&leases, &renewed(json!(1))), Ok(()));
         let why = ".spec.renewTime: expected any scalar, got &{[true]}";
         assert_eq!(check(&leases, &renewed(json!([true]))), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn what_stands_for_a_text_is_told_as_go_would_have_it() {
+        let all = kinds::all();
+        let nodes = all.iter().find(|kind| kind.plural == "nodes").unwrap().schema.root();
+        let found = check(&nodes, &json!({"spec": {"podCIDR": {"a": ["b\u{1}", null]}}}));
+        let why = concat!(
+            ".spec.podCIDR: expected string, got &value.valueUnstructured{Value:",
+            r#"map[string]interface {}{"a":[]interface {}{"b\x01", interface {}(nil)}}}"#,
+        );
+        assert_eq!(found, Err(why.to_owned()));
     }
 }

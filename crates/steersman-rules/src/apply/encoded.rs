@@ -18,7 +18,7 @@ pub(super) fn overlaps(fields: &Value, set: &FieldSet) -> bool {
     // An object may have thousands of managers, and a write thousands of paths.
     if fields.len() < set.entries().len() {
         return fields.iter().any(|(key, below)| {
-            let step = Step::parse(key).ok();
+            let step = Step::parse(key).ok().flatten();
             step.and_then(|step| set.get(&step)).is_some_and(|entry| both(entry, below))
         });
     }

@@ -230,16 +230,19 @@ impl FieldSet {
         paths
     }
 
-    /// Reads FieldsV1.
+    /// Reads FieldsV1. What is below a step of an unknown kind is passed over.
     pub(crate) fn decode(fields: &Value) -> Result<Self, String> {
-        let Value::Object(map) = fields else {
-            return Err("fieldsV1 must be an object".to_owned());
+        let map = match fields {
+            Value::Object(map) => map,
+            Value::Null => return Ok(Self::default()),
+            _ => return Err("fieldsV1 must be an object".to_owned()),
         };
         let mut set = Self::default();
         for (key, value) in map.iter().filter(|(key, _)| *key != ".") {
+            let Some(step) = Step::parse(key)? else { continue };
             let below = Self::decode(value)?;
             let member = below.is_empty() || value.get(".").is_some();
-            set.push(Step::parse(key)?, member, below);
+            set.push(step, member, below);
         }
         set.sort();
         Ok(set)

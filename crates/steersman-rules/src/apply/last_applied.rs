@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::fieldset::FieldSet;
 use super::typed::{compare, paths_of};
 use super::{Apply, FieldConflict, check};
+use crate::names;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that speaks for the annotation.
@@ -27,26 +28,33 @@ pub(super) fn without_own(
     conflicts.into_iter().filter(|(_, path)| !path.difference(&own).is_empty()).collect()
 }
 
-/// Writes the new configuration into the annotation, if there is one.
+/// Writes the new configuration into the annotation, if there is one. Where there is no room for it,
+/// the annotation goes.
 pub(super) fn refresh(apply: &Apply<'_>, object: &mut Value) {
     if apply.manager != KUBECTL {
         return;
     }
     let Some(annotations) = object.pointer_mut("/metadata/annotations") else { return };
-    let Some(annotation) = annotations.get_mut(ANNOTATION) else { return };
-    if annotation == "" {
+    if annotations.get(ANNOTATION).and_then(Value::as_str).is_none_or(str::is_empty) {
         return;
     }
-    let mut applied = apply.applied.clone();
+    annotations[ANNOTATION] = written(apply.applied).into();
+    if names::are_too_large(annotations)
+        && let Value::Object(annotations) = annotations
+    {
+        annotations.remove(ANNOTATION);
+    }
+}
+
+/// A configuration as Go writes it: a line of JSON that a page may include.
+fn written(applied: &Value) -> String {
+    let mut applied = applied.clone();
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
-        if annotations.is_empty()
-            && let Some(Value::Object(metadata)) = applied.get_mut("metadata")
-        {
-            metadata.remove("annotations");
-        }
     }
-    *annotation = Value::String(format!("{applied}\n"));
+    let json = applied.to_string();
+    let json = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    json + "\n"
 }
 
 /// The fields that the annotation sets and that still have its values.
@@ -55,7 +63,8 @@ fn last_applied(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
     let last: Value = serde_json::from_str(text).ok()?;
     let root = apply.schema.root();
     let node = &*root;
-    if last.get("apiVersion")? != apply.api_version || check::check(node, &last).is_err() {
+    let is_other = last.get("apiVersion")? != apply.api_version || last["kind"] != live["kind"];
+    if is_other || check::check(node, &last).is_err() {
         return None;
     }
     let changes = compare(node, &last, live);

@@ -3,6 +3,7 @@
 //! An updater is known by its name, version and subresource; an applier by its name and
 //! subresource, because it speaks for its whole configuration whatever version it sends.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::LazyLock;
@@ -21,7 +22,7 @@ const ANCIENT_CHANGES: &str = "ancient-changes";
 const SENT_MAX: usize = 1000;
 
 /// What tells managers apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ManagerId {
     pub(super) manager: String,
     pub(super) operation: Operation,
@@ -70,6 +71,25 @@ impl ManagerId {
             api_version: api_version.to_owned(),
             subresource: subresource.to_owned(),
         }
+    }
+}
+
+/// The order of the JSON by which Kubernetes knows managers: of names that begin alike the shorter
+/// is the one whose quote comes first, and a subresource comes before the end of the object.
+impl Ord for ManagerId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let quoted = |a: &str, b: &str| a.bytes().chain([b'"']).cmp(b.bytes().chain([b'"']));
+        quoted(&self.manager, &other.manager)
+            .then_with(|| self.operation.cmp(&other.operation))
+            .then_with(|| quoted(&self.api_version, &other.api_version))
+            .then_with(|| self.subresource.is_empty().cmp(&other.subresource.is_empty()))
+            .then_with(|| quoted(&self.subresource, &other.subresource))
+    }
+}
+
+impl PartialOrd for ManagerId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -145,7 +165,7 @@ pub(super) fn is_reset(entries: &Value) -> bool {
 
 /// Reads managers that the server itself has written.
 pub(super) fn read(entries: Value) -> Managers {
-    read_entries(entries, |_| Ok(())).unwrap_or_default()
+    read_entries(entries, Ok).unwrap_or_default()
 }
 
 /// Reads managers that a client sends, which may be anything.
@@ -154,7 +174,7 @@ pub(super) fn read_sent(entries: Value) -> Result<Managers, String> {
     if sent > SENT_MAX {
         return Err(format!("must have at most {SENT_MAX} managed fields entries, got {sent}"));
     }
-    read_entries(entries, |fields| FieldSet::decode(fields).map(|_| ()))
+    read_entries(entries, |fields| FieldSet::decode(&fields).map(|set| set.encode()))
 }
 
 /// What is wrong with managers that someone else has written, if anything.
@@ -166,24 +186,26 @@ pub fn fault(entries: &Value) -> Option<String> {
     }
 }
 
+/// Reads entries; `fields` reads what each of them owns.
 fn read_entries(
     entries: Value,
-    check: impl Fn(&Value) -> Result<(), String>,
+    fields: impl Fn(Value) -> Result<Value, String>,
 ) -> Result<Managers, String> {
     let Value::Array(entries) = entries else { return Ok(Managers::new()) };
     let mut managers = Managers::new();
-    for (index, entry) in entries.into_iter().enumerate() {
-        let (id, owned) = read_entry(entry, index)?;
-        if let Fields::Encoded(fields) = &owned.fields {
-            check(fields)?;
+    for (index, mut entry) in entries.into_iter().enumerate() {
+        let sent = entry.get_mut("fieldsV1").map(mem::take).unwrap_or_default();
+        let (id, mut owned) = read_entry(&entry, index)?;
+        if !sent.is_null() {
+            owned.fields = Fields::Encoded(fields(sent)?);
         }
         managers.insert(id, owned);
     }
     Ok(managers)
 }
 
-fn read_entry(mut entry: Value, index: usize) -> Result<(ManagerId, Owned), String> {
-    let fields = entry.get_mut("fieldsV1").map(mem::take).filter(|fields| !fields.is_null());
+/// Reads an entry, but for what it owns.
+fn read_entry(entry: &Value, index: usize) -> Result<(ManagerId, Owned), String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
@@ -202,7 +224,7 @@ fn read_entry(mut entry: Value, index: usize) -> Result<(ManagerId, Owned), Stri
         }
     }
     let id = ManagerId::new(operation, text("manager"), api_version, text("subresource"));
-    let fields = Fields::Encoded(fields.unwrap_or_else(|| Value::Object(Map::new())));
+    let fields = Fields::Encoded(Value::Object(Map::new()));
     let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
     Ok((id, Owned { fields, api_version: api_version.to_owned(), time }))
 }

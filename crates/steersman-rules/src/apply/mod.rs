@@ -53,6 +53,9 @@ pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
 pub use self::managed_fields::fault as managers_fault;
 pub use self::versions::{Resets, Sole, Versions};
 
+/// The subresource whose writes have no time: Kubernetes loses it between the Scale and its object.
+const SCALE: &str = "scale";
+
 /// The manager of whatever was there before anybody was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
@@ -181,7 +184,9 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
     }
     // Who applies what is there already owns it without a time.
     let same = is_same(live, &new) || is_same(live, &settled(&apply, &new));
-    let time = if same { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
+    let is_timeless = same || apply.subresource == SCALE;
+    let time =
+        if is_timeless { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
     let fields = Fields::Encoded(encoded);
     managers.insert(id, Owned { fields, api_version: apply.api_version.to_owned(), time });
     last_applied::refresh(&apply, &mut new);
@@ -253,14 +258,30 @@ fn settled(apply: &Apply<'_>, new: &Value) -> Value {
     new
 }
 
+/// Puts back the times at which managers wrote if nothing but these has changed by the time that an
+/// object is stored: what they wanted is there already, however they put it.
+pub fn keep_times(old: &Value, new: &mut Value) {
+    let (Some(before), Some(after)) = (entries_of(old), entries_of(new)) else { return };
+    let timeless = |(before, after): (&Value, &Value)| match (before, after) {
+        (Value::Object(before), Value::Object(after)) => same_but("time", before, after),
+        _ => false,
+    };
+    let only_times = before.len() == after.len()
+        && before != after
+        && before.iter().zip(after).all(timeless)
+        && is_same(old, new);
+    if only_times {
+        new["metadata"]["managedFields"] = Value::Array(before.to_vec());
+    }
+}
+
+fn entries_of(object: &Value) -> Option<&[Value]> {
+    object.pointer("/metadata/managedFields")?.as_array().map(Vec::as_slice)
+}
+
 /// Whether two objects are the same but for managedFields, the order of lists included.
 fn is_same(live: &Value, new: &Value) -> bool {
     let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return live == new };
-    let same_but = |field: &str, a: &Map<String, Value>, b: &Map<String, Value>| {
-        let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(field));
-        others(a) == others(b)
-            && a.iter().all(|(key, value)| key == field || b.get(key) == Some(value))
-    };
     same_but("metadata", live, new)
         && match (live.get("metadata"), new.get("metadata")) {
             (Some(Value::Object(live)), Some(Value::Object(new))) => {
@@ -268,6 +289,13 @@ fn is_same(live: &Value, new: &Value) -> bool {
             }
             (live, new) => live == new,
         }
+}
+
+/// Whether two maps are the same but for one field.
+fn same_but(field: &str, one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(field));
+    others(one) == others(other)
+        && one.iter().all(|(key, value)| key == field || other.get(key) == Some(value))
 }
 
 /// Removes what a manager applied last time and does not any more, unless somebody owns it.
@@ -323,7 +351,7 @@ fn own_changes(managers: &mut Managers, id: ManagerId, changes: Changes<'_>, now
     owned.fields.subtract(&removed);
     if !written.is_empty() {
         owned.fields.add(written);
-        owned.time = Some(now.to_owned());
+        owned.time = (id.subresource != SCALE).then(|| now.to_owned());
     }
     if !owned.fields.is_empty() {
         managers.insert(id, owned);

@@ -65,24 +65,26 @@ impl Step {
         }
     }
 
-    /// Reads `f:…`, `k:…`, `v:…` or `i:…`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads `f:…`, `k:…`, `v:…` or `i:…`. Steps of other kinds are for later versions to
+    /// understand, and none here.
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, String> {
         let (kind, rest) = text.split_once(':').ok_or_else(|| format!("missing colon: {text}"))?;
         let json = || serde_json::from_str::<Value>(rest).map_err(|e| format!("{text}: {e}"));
-        match kind {
-            "f" => Ok(Self::Field(rest.to_owned())),
-            "v" => Ok(Self::Value(Scalar(json()?))),
-            "i" => rest.parse().map(Self::Index).map_err(|e| format!("{text}: {e}")),
+        Ok(Some(match kind {
+            "f" => Self::Field(rest.to_owned()),
+            "v" => Self::Value(Scalar(json()?)),
+            "i" => rest.parse().map(Self::Index).map_err(|e| format!("{text}: {e}"))?,
             "k" => match json()? {
                 Value::Object(map) => {
                     let mut keys: Vec<_> = map.into_iter().map(|(k, v)| (k, Scalar(v))).collect();
                     keys.sort();
-                    Ok(Self::Key(keys))
+                    Self::Key(keys)
                 }
-                _ => Err(format!("keys must be an object: {text}")),
+                _ => return Err(format!("keys must be an object: {text}")),
             },
-            _ => Err(format!("unknown path element type: {text}")),
-        }
+            other if other.len() == 1 => return Ok(None),
+            _ => return Err(format!("missing colon: {text}")),
+        }))
     }
 
     /// Writes what [`Self::parse`] reads.

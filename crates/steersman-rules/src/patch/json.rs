@@ -4,10 +4,9 @@
 //! `replace` of a field that is not there sets it, `test` for null holds where there is nothing,
 //! and a negative index counts from the end.
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::PatchError;
+use super::{PatchError, json_type};
 use crate::body::syntax;
 
 const OPERATIONS_MAX: usize = 10_000;
@@ -19,13 +18,11 @@ const DEPTH_MAX: usize = 128;
 /// How many values a patch may move, copy or add in all.
 const LOOKED_AT_MAX: usize = 5_000_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 struct Operation {
-    #[serde(default)]
     op: String,
     path: Option<String>,
     from: Option<String>,
-    #[serde(default)]
     value: Value,
 }
 
@@ -55,19 +52,14 @@ pub fn json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
 fn operations(patch: &[u8]) -> Result<Vec<Operation>, String> {
     let value: Value =
         serde_json::from_slice(patch).map_err(|error| syntax::complaint(patch, &error))?;
-    let no = |value: &Value, wanted: &str| {
-        let found = super::json_type(value);
-        format!("json: cannot unmarshal {found} into Go value of type {wanted}")
-    };
-    let Value::Array(items) = value else { return Err(no(&value, "[]handlers.jsonPatchOp")) };
-    let mut operations = Vec::with_capacity(items.len());
-    for item in items {
-        if !item.is_object() {
-            return Err(no(&item, "handlers.jsonPatchOp"));
-        }
-        operations.push(serde_json::from_value(item).map_err(|error| error.to_string())?);
+    match value {
+        Value::Array(items) => items.into_iter().map(Operation::read).collect(),
+        other => Err(unreadable(&other, "value of type []handlers.jsonPatchOp")),
     }
-    Ok(operations)
+}
+
+fn unreadable(value: &Value, wanted: &str) -> String {
+    format!("json: cannot unmarshal {} into Go {wanted}", json_type(value))
 }
 
 /// Refuses to nest a document deeper than any could be read again: what walks over it would run
@@ -100,6 +92,26 @@ fn limit_depth(
 }
 
 impl Operation {
+    fn read(item: Value) -> Result<Self, String> {
+        let mut fields = match item {
+            Value::Object(fields) => fields,
+            // Nothing is an operation of no kind.
+            Value::Null => Map::new(),
+            other => return Err(unreadable(&other, "value of type handlers.jsonPatchOp")),
+        };
+        let value = fields.remove("value").unwrap_or_default();
+        let mut text = |name: &str| match fields.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => {
+                let wanted = format!("struct field jsonPatchOp.{name} of type string");
+                Err(unreadable(&other, &wanted))
+            }
+        };
+        let op = text("op")?.unwrap_or_else(|| "unknown".to_owned());
+        Ok(Self { op, path: text("path")?, from: text("from")?, value })
+    }
+
     fn run(self, object: &mut Value, copied: &mut usize) -> Result<(), String> {
         match self.op.as_str() {
             "add" => self.add(object),

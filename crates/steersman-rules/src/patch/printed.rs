@@ -11,12 +11,19 @@ pub fn printed(value: &Value) -> String {
             format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" "))
         }
         Value::Object(map) => {
-            let mut pairs: Vec<String> =
-                map.iter().map(|(key, value)| format!("{key}:{}", printed(value))).collect();
-            pairs.sort();
-            format!("map[{}]", pairs.join(" "))
+            let pairs = map.iter().map(|(key, value)| format!("{key}:{}", printed(value)));
+            format!("map[{}]", pairs.collect::<Vec<_>>().join(" "))
         }
         scalar => scalar.to_string(),
+    }
+}
+
+/// As `%s` prints it, which says of what is no text that it is none.
+pub(super) fn printed_as_text(value: &Value) -> String {
+    match value {
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", printed_type(value)),
+        value => printed(value),
     }
 }
 

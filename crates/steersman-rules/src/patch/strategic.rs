@@ -15,7 +15,9 @@ mod list;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use steersman_values::quoted;
 
+use super::printed::printed_as_text;
 use super::{PatchError, printed, printed_type};
 use crate::schema::{ANY, Merge, Node, Shape};
 
@@ -106,11 +108,25 @@ fn order_lists(
             .ok_or_else(|| malformed("invalid patch format of setElementOrder list"))?;
         let old = object.get(field).cloned().map(list_of).transpose()?;
         let new = patch.remove(field).map(list_of).transpose()?;
-        if let Some(list) = list::in_order(node.child(field), old, new, &order)? {
+        if let Some(list) = list::in_order(known_field(node, field)?, old, new, &order)? {
             object.insert(field.to_owned(), Value::Array(list));
         }
     }
     Ok(())
+}
+
+/// The field of a struct, which an order must be about.
+fn known_field<'n>(node: &'n Node, field: &str) -> Result<&'n Node, PatchError> {
+    match node.object() {
+        Some(object) if node.field(field).is_none() => {
+            let name = object.name.rsplit('.').next().unwrap_or_default();
+            let field = quoted(field);
+            let why =
+                format!("unable to find api field in struct {name} for the json field {field}");
+            Err(PatchError::Failed(why))
+        }
+        _ => Ok(node.child(field)),
+    }
 }
 
 fn delete_from(
@@ -191,7 +207,7 @@ fn without_directives(value: Value) -> Option<Value> {
 }
 
 fn bad_directive(map: Map<String, Value>) -> PatchError {
-    let directive = printed(map.get(PATCH).unwrap_or(&Value::Null));
+    let directive = printed_as_text(map.get(PATCH).unwrap_or(&Value::Null));
     let map = printed(&Value::Object(map));
     PatchError::Failed(format!("unknown patch type: {directive} in map: {map}"))
 }
@@ -201,5 +217,7 @@ fn malformed(text: &str) -> PatchError {
 }
 
 fn unexpected(expected: &str, found: &Value) -> PatchError {
-    PatchError::Failed(format!("expected a {expected}, but received a {}", printed_type(found)))
+    let found =
+        if found.is_null() { printed_as_text(found) } else { printed_type(found).to_owned() };
+    PatchError::Failed(format!("expected a {expected}, but received a {found}"))
 }

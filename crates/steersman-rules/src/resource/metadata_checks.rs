@@ -39,7 +39,7 @@ const WHOLE: [(&str, &str); 12] = [
 ];
 
 /// The kinds that look again at what of metadata has changed, but not at the whole.
-const CHANGE: [(&str, &str); 18] = [
+const CHANGE: [(&str, &str); 19] = [
     ("", "podtemplates"),
     ("", "replicationcontrollers"),
     ("", "resourcequotas"),
@@ -55,29 +55,26 @@ const CHANGE: [(&str, &str); 18] = [
     ("events.k8s.io", "events"),
     ("networking.k8s.io", "networkpolicies"),
     ("networking.k8s.io", "servicecidrs"),
+    ("resource.k8s.io", "devicetaintrules"),
     ("resource.k8s.io", "resourceslices"),
     ("scheduling.k8s.io", "priorityclasses"),
     ("storage.k8s.io", "csidrivers"),
 ];
 
 /// The kinds that do not look at metadata again when their status changes.
-const STATUS_ONLY: [(&str, &str); 5] = [
+const STATUS_ONLY: [(&str, &str); 6] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
     ("batch", "cronjobs"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("internal.apiserver.k8s.io", "storageversions"),
     ("policy", "poddisruptionbudgets"),
 ];
 
 /// The kinds that look at a changed object as at a new one before they look at the change, which
 /// they then do as a whole once more.
-const TWICE: [(&str, &str); 5] = [
-    ("", "nodes"),
-    ("", "persistentvolumes"),
-    ("batch", "jobs"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("resource.k8s.io", "resourceclaimtemplates"),
-];
+const TWICE: [(&str, &str); 3] =
+    [("", "persistentvolumes"), ("batch", "jobs"), ("resource.k8s.io", "resourceclaimtemplates")];
 
 /// How often a kind looks at metadata by itself when an object changes, after that was done as
 /// for every kind. A client is told the causes of a refusal as often as they were found.
@@ -105,7 +102,7 @@ impl Resource {
     pub fn looks_again(&self, subresource: &str) -> Again {
         let (whole, change) = match (subresource, self.plural.as_ref()) {
             ("" | "scale", _) if self.is_custom() => (0, 1),
-            ("" | "scale", "poddisruptionbudgets") => (0, 0),
+            ("" | "scale", "poddisruptionbudgets" | "storageversions") => (0, 0),
             ("" | "scale", "events") if self.group.is_empty() => (0, 0),
             ("" | "scale", "persistentvolumes") => (2, 0),
             ("" | "scale", _) if self.is_one(&WHOLE) => (1, 0),

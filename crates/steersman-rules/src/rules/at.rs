@@ -200,6 +200,12 @@ impl<'v, 'p> At<'v, 'p> {
         FieldError::not_supported(self.path(), self.value, supported)
     }
 
+    /// The same, of a value that is shown as one of an [internal] type.
+    pub(crate) fn not_supported_as(&self, kind: &str, supported: &[&str]) -> FieldError {
+        let shown = internal::shown(kind, self.value);
+        FieldError::not_supported_shown(self.path(), &shown, supported)
+    }
+
     /// `Forbidden: <detail>`
     pub(crate) fn forbidden(&self, detail: &str) -> FieldError {
         FieldError::forbidden(self.path(), detail)
@@ -208,6 +214,11 @@ impl<'v, 'p> At<'v, 'p> {
     /// `Not found: <value>`
     pub(crate) fn not_found(&self) -> FieldError {
         FieldError::not_found(self.path(), self.value)
+    }
+
+    /// `Internal error: …`
+    pub(crate) fn internal_error(&self, detail: &str) -> FieldError {
+        FieldError::internal(self.path(), detail)
     }
 
     /// `Too long: …`
@@ -247,6 +258,14 @@ impl At<'_, '_> {
     /// Complains if the text breaks a rule for names.
     pub(crate) fn follows(&self, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         errors.extend(rule(self.text()).iter().map(|complaint| self.invalid(complaint)));
+    }
+
+    /// The same, where all that the rule says is one mistake.
+    pub(crate) fn follows_at_once(&self, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+        let complaints = rule(self.text());
+        if !complaints.is_empty() {
+            errors.push(self.invalid(&complaints.join(",")));
+        }
     }
 
     /// Complains if the text is absent, or breaks a rule for names.
@@ -314,6 +333,15 @@ impl At<'_, '_> {
     /// Complains if the text is absent, or not one of an enumeration.
     pub(crate) fn requires_one_of(&self, allowed: &[&str], errors: &mut Errors) {
         if self.require(errors) {
+            self.one_of(allowed, errors);
+        }
+    }
+
+    /// The same, where an empty text is not absent, but none of the enumeration.
+    pub(crate) fn requires_known(&self, allowed: &[&str], errors: &mut Errors) {
+        if self.is_absent() {
+            errors.push(self.required(""));
+        } else {
             self.one_of(allowed, errors);
         }
     }

@@ -51,6 +51,20 @@ pub(crate) fn within_existing(object: &mut Value, key: &str, work: impl FnOnce(&
     }
 }
 
+/// Puts an annotation back to what it was.
+pub(crate) fn keep_annotation(old: &Value, new: &mut Value, key: &str) {
+    let kept = &old["metadata"]["annotations"][key];
+    if new["metadata"]["annotations"][key] == *kept {
+        return;
+    }
+    within(new, "metadata", |metadata| {
+        within(metadata, "annotations", |annotations| match kept {
+            Value::Null => drop(remove(annotations, key)),
+            kept => set(annotations, key, kept.clone()),
+        });
+    });
+}
+
 /// Works on every object of a list.
 pub(crate) fn each(object: &mut Value, key: &str, work: impl Fn(&mut Value)) {
     let items = object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();

@@ -65,6 +65,9 @@ pub struct Rules {
     /// The annotations that only the whole object has: to Kubernetes they are fields of the kind,
     /// which metadata on its own lacks.
     pub(crate) annotated_fields: &'static [&'static str],
+    /// Why an object is none of its kind although the type of each of its fields is right: an
+    /// annotation that is a field to Kubernetes holds what the field cannot.
+    pub(crate) unreadable: fn(&Value) -> Option<String>,
     /// What a write through a subresource, or through none, resets.
     pub(crate) resets: fn(&str) -> Resets<'static>,
     /// Whether a change counts as a new generation although the spec is as it was.
@@ -96,6 +99,7 @@ impl Rules {
         warn: |_, _| Vec::new(),
         warn_status: |_| Vec::new(),
         annotated_fields: &[],
+        unreadable: |_| None,
         resets: |subresource| if subresource.is_empty() { &[&["status"]] } else { &[] },
         is_new_generation: |_, _| false,
         ttl: None,
@@ -191,6 +195,11 @@ impl Rules {
     /// which metadata on its own lacks.
     pub fn annotated_fields(&self) -> &'static [&'static str] {
         self.annotated_fields
+    }
+
+    /// Why an object is none of its kind although the type of each of its fields is right.
+    pub fn unreadable(&self, object: &Value) -> Option<String> {
+        (self.unreadable)(object)
     }
 
     /// Whether a client may give status when creating; nodes register themselves with theirs.

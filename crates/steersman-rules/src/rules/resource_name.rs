@@ -47,18 +47,15 @@ pub(crate) fn is_quota_resource(name: &str) -> bool {
     is_compute(name) || huge || name == "requests.storage" || COUNTED.contains(&name)
 }
 
-/// Complains about a name that is neither known nor has a prefix; whether it is well-formed.
-pub(crate) fn check(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
+/// Complains about a name that is not well-formed, or neither known nor has a prefix.
+pub(crate) fn check(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     let complaints = names::qualified_name(name);
     errors.extend(complaints.iter().map(|why| at.invalid_value(name, why)));
-    if !complaints.is_empty() {
-        return false;
-    }
-    if !name.contains('/') && !is_quota_resource(name) && name != "storage" {
+    let is_known = is_quota_resource(name) || name == "storage";
+    if complaints.is_empty() && !name.contains('/') && !is_known {
         let why = "must be a standard resource type or fully qualified";
         errors.push(at.invalid_value(name, why));
     }
-    true
 }
 
 /// Complains about a resource that a container cannot have.

@@ -45,6 +45,9 @@ pub(super) fn apply(node: &Node, value: &mut Value) -> Result<(), DefaultsTooLar
 }
 
 fn fill(node: &Node, value: &mut Value, left: &mut Left) -> Result<(), DefaultsTooLarge> {
+    if let Some(own) = node.own() {
+        fill(own, value, left)?;
+    }
     match value {
         Value::Object(map) => {
             if let Shape::Map(below) = &node.shape {

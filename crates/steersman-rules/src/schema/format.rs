@@ -1,13 +1,12 @@
 //! The `format` of strings in custom resources' schemas: the names that Kubernetes knows, and
 //! what each accepts. Formats it does not know mean nothing.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::civil::Date;
 use regex::Regex;
+use steersman_cel::Url;
 
 use crate::names;
 
@@ -22,16 +21,16 @@ pub struct Format {
 /// Every format, by its name without dashes.
 const FORMATS: &[Format] = &[
     Format { name: "bsonobjectid", accepts: |text| text.len() == 24 && is_hex(text) },
-    Format { name: "byte", accepts: |text| !text.is_empty() && STANDARD.decode(text).is_ok() },
+    Format { name: "byte", accepts: |text| BASE64.is_match(text) },
     Format { name: "cidr", accepts: is_cidr },
     Format { name: "creditcard", accepts: |text| is_credit_card(text) },
     Format { name: "date", accepts: is_date },
     Format { name: "datetime", accepts: is_date_time },
-    Format { name: "duration", accepts: |text| DURATION.is_match(text) },
+    Format { name: "duration", accepts: is_duration },
     Format { name: "email", accepts: is_email },
     Format { name: "hexcolor", accepts: |text| is_hex_colour(text) },
     Format { name: "hostname", accepts: is_host_name },
-    Format { name: "ipv4", accepts: |text| text.parse::<Ipv4Addr>().is_ok() },
+    Format { name: "ipv4", accepts: |text| text.contains('.') && address(text).is_some() },
     Format { name: "ipv6", accepts: |text| text.parse::<Ipv6Addr>().is_ok() },
     Format { name: "isbn", accepts: |text| is_isbn10(text) || is_isbn13(text) },
     Format { name: "isbn10", accepts: is_isbn10 },
@@ -42,19 +41,22 @@ const FORMATS: &[Format] = &[
     Format { name: "password", accepts: |_| true },
     Format { name: "rgbcolor", accepts: |text| RGB.is_match(text) },
     Format { name: "ssn", accepts: |text| SSN.is_match(text) },
-    Format { name: "uri", accepts: is_uri },
+    Format { name: "uri", accepts: |text| Url::parse(text).is_ok() },
     Format { name: "uuid", accepts: |text| is_uuid(text, None) },
     Format { name: "uuid3", accepts: |text| is_uuid(text, Some('3')) },
     Format { name: "uuid4", accepts: |text| is_uuid(text, Some('4')) },
     Format { name: "uuid5", accepts: |text| is_uuid(text, Some('5')) },
 ];
 
-static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-    let go = r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)";
-    let words = "ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|\
-                 s|secs?|seconds?|m|mins?|minutes?|h|hr|hours?|d|days?|w|wk|weeks?";
-    pattern(&format!(r"^(?:{go}|[0-9]+(?:\.[0-9]+)?[ \t]*(?:{words}))$"))
+static BASE64: LazyLock<Regex> = LazyLock::new(|| {
+    pattern("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$")
 });
+/// A duration as Go reads it.
+static DURATION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$")
+});
+/// A number and what may be a unit.
+static AMOUNT: LazyLock<Regex> = LazyLock::new(|| pattern("([0-9]+)[ \t\n\x0c\r]*([A-Za-zµ]+)"));
 static RGB: LazyLock<Regex> = LazyLock::new(|| {
     let byte = r"\s*(?:0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*";
     pattern(&format!(r"^rgb\({byte},{byte},{byte}\)$"))
@@ -97,12 +99,27 @@ fn is_hex_colour(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
+/// An address, in which numbers may begin with zeros.
+fn address(text: &str) -> Option<IpAddr> {
+    let plain = |number: &str| match number.trim_start_matches('0') {
+        "" if !number.is_empty() => "0".to_owned(),
+        plain => plain.to_owned(),
+    };
+    let (before, numbers) = match text.rsplit_once(':') {
+        Some((before, numbers)) if numbers.contains('.') => (format!("{before}:"), numbers),
+        Some(_) => return text.parse().ok(),
+        None => (String::new(), text),
+    };
+    let numbers: Vec<String> = numbers.split('.').map(plain).collect();
+    format!("{before}{}", numbers.join(".")).parse().ok()
+}
+
 fn is_cidr(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else { return false };
-    let max = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
+    let Some((prefix, bits)) = text.split_once('/') else { return false };
+    let max = match address(prefix) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
     };
     bits.bytes().all(|byte| byte.is_ascii_digit()) && bits.parse::<u8>().is_ok_and(|b| b <= max)
 }
@@ -122,56 +139,93 @@ fn is_date(text: &str) -> bool {
     shaped && text.parse::<Date>().is_ok()
 }
 
+/// A date and a time of day, and whatever follows behind a further `t`.
 fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})$")
+        pattern(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$")
     });
-    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     let Some(parts) = TIME.captures(time) else { return false };
     let below = |group: usize, limit: u8| parts[group].parse::<u8>().is_ok_and(|n| n < limit);
     is_date(date) && below(1, 24) && below(2, 60) && below(3, 60)
 }
 
+/// A duration as Go reads it, or any text with a number of units of time in it.
+fn is_duration(text: &str) -> bool {
+    const UNITS: [(&[&str], &str); 8] = [
+        (&["ns"], "nano"),
+        (&["us", "µs"], "micro"),
+        (&["ms"], "milli"),
+        (&["s"], "sec"),
+        (&["m"], "min"),
+        (&["h", "hr"], "hour"),
+        (&["d"], "day"),
+        (&["w", "wk"], "week"),
+    ];
+    let is_unit = |unit: &str| {
+        let unit = unit.to_lowercase();
+        UNITS.iter().any(|(short, long)| short.contains(&unit.as_str()) || unit.starts_with(long))
+    };
+    DURATION.is_match(text)
+        || AMOUNT.captures_iter(text).all(|amount| amount[1].parse::<i64>().is_ok())
+            && AMOUNT.captures_iter(text).any(|amount| is_unit(&amount[2]))
+}
+
 /// An address, or a name with an address in angle brackets.
 fn is_email(text: &str) -> bool {
-    let address = match text.split_once('<') {
-        Some((_, rest)) => rest.strip_suffix('>').unwrap_or(""),
-        None => text,
-    };
+    let in_brackets = text.strip_suffix('>').and_then(|rest| rest.rsplit_once('<'));
+    let address = in_brackets.map_or(text, |(_, address)| address);
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
-    let word = |text: &str| {
-        !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || "<>()[],;:\\\"@".contains(c))
-    };
-    word(local) && word(domain) && !local.starts_with('.') && !local.ends_with('.')
+    (is_quoted(local) || is_dotted(local)) && is_dotted(domain)
 }
 
-/// Labels of letters, digits and inner dashes; the last of several has letters only.
+/// Words between dots, of what an address is written in.
+fn is_dotted(text: &str) -> bool {
+    let fits =
+        |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || !c.is_ascii();
+    text.split('.').all(|word| !word.is_empty() && word.chars().all(fits))
+}
+
+/// A text in quotes that is not empty; a backslash takes its meaning from what follows.
+fn is_quoted(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(inner) = inner.filter(|inner| !inner.is_empty()) else { return false };
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        let c = if c == '\\' { chars.next() } else { Some(c).filter(|c| *c != '"') };
+        if c.is_none_or(char::is_control) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Labels of letters, digits, symbols and inner dashes; the last of several has letters only, and one
+/// alone has a dash behind its first letter at most.
 fn is_host_name(text: &str) -> bool {
-    let letter = |c: char| c.is_alphabetic();
-    let inner = |c: char| c.is_ascii_alphanumeric() || !c.is_ascii();
-    let label = |label: &&str| {
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[a-zA-Z0-9\p{S}\p{L}]+$"));
+    static LETTERS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[a-zA-Z\p{L}]+$"));
+    let plain = |label: &str| LABEL.is_match(label);
+    let Some((labels, last)) = text.rsplit_once('.') else {
+        let first = text.chars().next().map_or(0, char::len_utf8);
+        let (first, rest) = text.split_at(first);
+        let rest = rest.strip_prefix('-').unwrap_or(rest);
+        return text.len() <= 63 && plain(first) && (rest.is_empty() || plain(rest));
+    };
+    let is_label = |label: &str| {
+        let is_outer = |end: &char| *end != '-';
+        let ends = [label.chars().next(), label.chars().next_back()];
         label.len() <= 63
-            && label.starts_with(inner)
-            && label.ends_with(inner)
-            && label.chars().all(|c| inner(c) || c == '-')
+            && plain(&label.replace('-', "x"))
+            && ends.into_iter().all(|end| end.as_ref().is_some_and(is_outer))
     };
-    let labels: Vec<&str> = text.split('.').collect();
-    let top = labels.last().is_some_and(|top| {
-        labels.len() == 1 || (top.chars().count() >= 2 && top.chars().all(letter))
-    });
-    text.len() <= 255 && top && labels.iter().all(label)
-}
-
-/// What a request line could carry: an absolute path, or a scheme and more.
-fn is_uri(text: &str) -> bool {
-    let plain = !text.chars().any(|c| c.is_control() || c == ' ');
-    let absolute = || {
-        let Some((scheme, rest)) = text.split_once(':') else { return false };
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-            && !rest.is_empty()
-    };
-    plain && (text.starts_with('/') || absolute())
+    text.len() <= 255
+        && last.len() <= 63
+        && last.chars().count() >= 2
+        && LETTERS.is_match(last)
+        && labels.split('.').all(is_label)
 }
 
 /// Hexadecimal digits in groups whose dashes may be missing; `version` is the 13th digit.
@@ -238,19 +292,32 @@ mod tests {
         for (name, good, bad) in [
             ("bsonobjectid", "507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901"),
             ("byte", "aGk=", "aGk"),
+            ("byte", "aGl=", "a==="),
             ("cidr", "10.0.0.0/8", "10.0.0.0/33"),
             ("cidr", "::/0", "::"),
+            ("cidr", "192.0.02.1/24", "192.0.2/24"),
             ("creditcard", "4111-1111-1111-1111", "4111-1111-1111-1112"),
             ("date", "2024-02-29", "2023-02-29"),
             ("date-time", "2014-12-15T19:30:20.000Z", "2014-12-15 19:30:20Z"),
+            ("date-time", "2014-12-15T19:30:20,5z", "2014-12-15T19:30:20"),
             ("datetime", "2014-12-15t19:30:20+02:00", "2014-12-15T24:30:20Z"),
             ("duration", "1h30m", "1 fortnight"),
             ("duration", "22 ns", "h"),
+            ("duration", "about 2 WEEKS or so", "99999999999999999999 s"),
             ("email", "Ada <ada@example.com>", "ada"),
+            ("email", "\"Abc@def\"@example.com", "somebody@somewhere@com"),
+            ("email", "!#$%&'*+-/=?^_`{}|~@example.com", "a..b@example.com"),
+            ("email", "customer/department=shipping@example.com", "\"\"@example.com"),
             ("hexcolor", "#FFaa00", "#FFaa0"),
             ("hostname", "api.example.com", "-api.example.com"),
             ("hostname", "localhost", "a.b.1"),
+            ("hostname", "x-y", "my-host"),
+            ("hostname", "ex$ample", "somewhere.com!"),
+            ("hostname", "\u{2601}\u{2192}\u{2744}.ws", "www.\u{8a79}\u{59c6}\u{65af}.x"),
+            ("hostname", "xn--bcher-kva.example.com", "www.example-.org"),
             ("ipv4", "1.2.3.4", "1.2.3.256"),
+            ("ipv4", "192.168.1.01", "192.168.1."),
+            ("ipv4", "::ffff:1.2.3.4", "::1"),
             ("ipv6", "::1", "1.2.3.4"),
             ("isbn", "978-0321751041", "978-0321751042"),
             ("isbn10", "0321751043", "0321751044"),
@@ -260,6 +327,7 @@ mod tests {
             ("ssn", "111-22-3333", "111-22-333"),
             ("uri", "https://example.com/a?b", "example.com"),
             ("uri", "/path", "http://a b"),
+            ("uri", "mailto:a", "/%zz"),
             ("uuid", "A987FBC9-4BED-3078-CF07-9141BA07C9F3", "A987FBC9"),
             (
                 "uuid4",

@@ -13,9 +13,11 @@ mod embedded;
 mod expressions;
 mod format;
 mod index;
+mod junctors;
 mod list_type;
 mod node;
 mod normal;
+mod number;
 mod pattern;
 mod restore;
 mod structural;
@@ -114,18 +116,39 @@ enum Part {
     Status,
 }
 
-/// The mistakes in a value by a part of a structural schema, named from that value.
-pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+/// The mistakes in a value by a part of a structural schema, told at a place.
+pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value, at: &str) -> Vec<FieldError> {
+    let node = structural::node(openapi_v3_schema);
+    placed(&node, Change { new: value, old: None }, at).into()
+}
+
+/// What keeps resources in a value from being such, named from that value. What cannot be read as one is
+/// not looked at further.
+pub(crate) fn embedded_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    let node = structural::node(openapi_v3_schema);
+    if let Some(unreadable) = embedded::unreadable(&node, value, &Way::ROOT) {
+        return vec![unreadable];
+    }
     let mut errors = Errors::default();
-    validate::validate(&structural::node(openapi_v3_schema), value, &Way::ROOT, &mut errors);
+    embedded::validate(&node, value, &Way::ROOT, &mut errors);
     errors.into()
 }
 
-/// What keeps resources in a value from being such, named from that value.
-pub(crate) fn embedded_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
-    let mut errors = Errors::default();
-    embedded::validate(&structural::node(openapi_v3_schema), value, &Way::ROOT, &mut errors);
-    errors.into()
+/// The mistakes in a value, told as those of what stands at a place of an object. Their texts begin at the
+/// value.
+fn placed(node: &Node, change: Change<'_>, at: &str) -> Errors {
+    let mut found = Errors::default();
+    validate::validate(node, change, &Way::ROOT, &mut found);
+    let told = |mistake: FieldError| {
+        let field = match (at, mistake.field.trim_start_matches('.')) {
+            ("", "") => "<nil>".to_owned(),
+            ("", below) => below.to_owned(),
+            (at, "" | "<nil>") => at.to_owned(),
+            (at, below) => format!("{at}.{below}"),
+        };
+        FieldError { field, ..mistake }
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// What the rules in a part of a structural schema say of a value, named from that value.
@@ -137,18 +160,16 @@ pub(crate) fn rule_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<Fie
     let Some(rules) = expressions::Level::of_schema(openapi_v3_schema, is_root) else {
         return Vec::new();
     };
-    // As new, and as a value that stays: only then are rules heard that compare the two.
-    let mut errors = expressions::evaluate(&rules, value, Some(value)).errors;
-    errors.extend(expressions::evaluate(&rules, value, None).errors);
-    errors.dedup();
-    errors
+    // As a value that stays, for only then are rules heard that compare the two; then as a new one.
+    let evaluate = |old| expressions::evaluate(&rules, None, Change { new: value, old }).errors;
+    let found = evaluate(Some(value));
+    if found.is_empty() { evaluate(None) } else { found }
 }
 
-/// Whether a value has fields that a part of a structural schema does not know.
+/// Whether a value has fields that a part of a structural schema does not know. Those in metadata do not
+/// count.
 pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bool {
-    let mut known = value.clone();
-    unknown::prune(&structural::node(openapi_v3_schema), &mut known);
-    known != *value
+    unknown::any(&structural::node(openapi_v3_schema), value)
 }
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
@@ -245,8 +266,10 @@ impl Schema {
 
     fn by_shape(&self, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
         let root = self.root();
-        let mut found = Errors::default();
-        validate::validate_change(&root, Change { new, old }, &Way::ROOT, &mut found);
+        let mut found = match part {
+            Part::All => placed(&root, Change { new, old }, ""),
+            Part::Status => status_mistakes(&root, Change { new, old }),
+        };
         // What is embedded is held to this on every update, changed or not.
         if root.has_embedded() && part == Part::All {
             embedded::validate(&root, new, &Way::ROOT, &mut found);
@@ -276,7 +299,7 @@ impl Schema {
         let Some(rules) = defined.rules(&built) else {
             return Mistakes { errors, warnings: Vec::new() };
         };
-        let found = expressions::evaluate(rules, new, old);
+        let found = expressions::evaluate(rules, Some(&built.root), Change { new, old });
         errors.extend(found.errors);
         Mistakes { errors, warnings: found.warnings }
     }
@@ -323,6 +346,14 @@ impl Schema {
             normal::normalise(&self.root(), object);
         } else if let Some(metadata) = object.get_mut("metadata") {
             normal::normalise(self.root().child("metadata"), metadata);
+        }
+    }
+
+    /// Brings the numbers of a custom resource into the form in which Go writes them. Those of a
+    /// built-in kind have that of their field.
+    pub fn shorten_numbers(&self, object: &mut Value) {
+        if !self.is_typed() {
+            normal::without_fractions(object);
         }
     }
 
@@ -394,6 +425,16 @@ impl Schema {
     fn new(root: Node) -> Self {
         Self { source: Source::Known(Arc::new(root)), since: 0 }
     }
+}
+
+/// The mistakes in the status of an object. Nothing else of the object is looked at, and the texts speak
+/// of the status as if it were all.
+fn status_mistakes(root: &Node, change: Change<'_>) -> Errors {
+    let Some((status, new)) = root.field("status").zip(change.new.get("status")) else {
+        return Errors::default();
+    };
+    let old = change.old.and_then(|old| old.get("status"));
+    placed(&status.node, Change { new, old }, "status")
 }
 
 /// What is twice where it may not be.

@@ -80,6 +80,9 @@ pub struct Object {
     pub atomic: bool,
     /// Whether unknown fields stay (`x-kubernetes-preserve-unknown-fields`).
     pub open: bool,
+    /// Whether no object in an unknown field keeps any field, however open this is: the schema names
+    /// `additionalProperties` and does not say what they are.
+    pub bare: bool,
     /// Whether it is a resource of its own (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
     /// Where its fields are, if it is built in.
@@ -93,7 +96,7 @@ pub struct Field {
     pub name: Text,
     /// The shape of its value.
     pub node: Node,
-    /// Whether a custom resource must have it.
+    /// Whether objects of a built-in kind must have it.
     pub required: bool,
     /// What a missing merge key means.
     pub default: Option<Value>,
@@ -183,14 +186,21 @@ pub struct Rules {
     pub properties: Range,
     /// Whether items of lists must differ.
     pub unique: bool,
+    /// The fields that objects must have, in the order of the schema.
+    pub required: Vec<Text>,
+    /// Whether objects have no fields but those that the schema names.
+    pub closed: bool,
     /// What strings must match.
     pub pattern: Option<Pattern>,
     /// The format of strings: its name as the schema says it, and its test.
     pub format: Option<(String, Format)>,
+    /// The format of numbers: `int32`, `int64`, `float` or `double`.
+    pub number: Option<&'static str>,
+    /// What the schema itself says of metadata, which is shaped like that of every object.
+    pub own: Option<Box<Node>>,
     /// What other schemas say of the same value; few have any.
     pub junctors: Option<Box<Junctors>>,
-    /// Whether the schema names no type: rules for values of other types than a given one do
-    /// not concern it.
+    /// Whether the schema names no type although it has a shape.
     pub typeless: bool,
 }
 
@@ -203,17 +213,18 @@ impl Rules {
 
     fn is_nothing(&self) -> bool {
         let Self { default, nullable, enumeration, minimum, maximum, multiple_of, .. } = self;
-        let Self { length, items, properties, unique, pattern, format, junctors, typeless, .. } =
-            self;
+        let Self { length, items, properties, unique, required, closed, pattern, .. } = self;
+        let Self { format, number, own, junctors, typeless, .. } = self;
         let is_open = |range: &Range| range.min.is_none() && range.max.is_none();
         default.is_none()
             && !nullable
             && enumeration.is_empty()
             && (minimum.is_none() && maximum.is_none() && multiple_of.is_none())
             && [length, items, properties].into_iter().all(is_open)
-            && !unique
-            && (pattern.is_none() && format.is_none() && junctors.is_none())
-            && !typeless
+            && !(*unique || *closed || *typeless)
+            && required.is_empty()
+            && (pattern.is_none() && format.is_none() && number.is_none())
+            && (own.is_none() && junctors.is_none())
     }
 }
 
@@ -322,6 +333,12 @@ impl Node {
         }
     }
 
+    /// Whether no object below a field keeps any field: the schema knows of the field, and nothing of
+    /// what is in it.
+    pub(super) fn is_bare(&self, name: &str) -> bool {
+        matches!(&self.shape, Shape::Object(object) if object.bare && object.field(name).is_none())
+    }
+
     /// Whether nothing is said of what is here, nor of anything below.
     pub(super) fn knows_nothing(&self) -> bool {
         matches!(self.shape, Shape::Any | Shape::Raw | Shape::Scalar(_))
@@ -343,6 +360,21 @@ impl Node {
     /// What stands where nothing is given, if a custom schema says so.
     pub(super) fn default(&self) -> Option<&Value> {
         self.rules.as_ref()?.default.as_ref()
+    }
+
+    /// What a custom schema says of metadata, which is shaped like that of every object.
+    pub(super) fn own(&self) -> Option<&Self> {
+        self.rules.as_ref()?.own.as_deref()
+    }
+
+    /// This, or what a custom schema says in its place.
+    pub(super) fn said(&self) -> &Self {
+        self.own().unwrap_or(self)
+    }
+
+    /// Whether a custom schema speaks of what is here.
+    pub(super) fn is_spoken_of(&self) -> bool {
+        self.rules.is_some()
     }
 
     /// Whether `null` is a value of its own here.

@@ -4,7 +4,7 @@
 //! canonically, and line breaks in base64 vanish: what is stored is what any typed client can
 //! read. Values of the wrong type stay as they are, for [`super::decode`] to complain about.
 
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 use super::node::{Node, Scalar, Shape};
 use super::time;
@@ -36,6 +36,29 @@ pub(super) fn normalise(node: &Node, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// Writes whole numbers without a fraction, as Go does however they came.
+pub(super) fn without_fractions(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_fractions),
+        Value::Object(fields) => fields.values_mut().for_each(without_fractions),
+        Value::Number(number) => {
+            if let Some(whole) = whole(number) {
+                *number = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The integer that a floating point number is, if it is one.
+pub(super) fn whole(number: &Number) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    #[expect(clippy::cast_possible_truncation, reason = "it has no fraction, and fits")]
+    let whole = float as i64;
+    (float.fract() == 0.0 && float.abs() < LIMIT).then_some(whole)
 }
 
 fn normalise_element(node: &Node, value: &mut Value) {

@@ -4,10 +4,11 @@
 //! Unlike [`super::decode`], this names the types and not the field. Types that read their own
 //! JSON, such as quantities and times, do so here as well.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::decode::{self, Place};
 use super::node::{Node, Scalar, Shape};
+use super::normal;
 
 /// The first mistake in a value or below it.
 pub(super) fn mistake(node: &Node, value: &Value, place: Option<&Place<'_>>) -> Option<String> {
@@ -44,17 +45,11 @@ pub(super) fn mistake(node: &Node, value: &Value, place: Option<&Place<'_>>) -> 
     }
 }
 
-/// Wraps numbers that do not fit into 32 bits. Go converts them so.
+/// Takes whole numbers for integers, however they are written, and wraps those that do not fit into
+/// 32 bits. Go converts them so.
 pub(super) fn wrap(node: &Node, value: &mut Value) {
     match (&node.shape, value) {
-        (Shape::Scalar(Scalar::Int32), value) => {
-            let Some(number) = value.as_i64().filter(|n| i32::try_from(*n).is_err()) else {
-                return;
-            };
-            #[expect(clippy::cast_possible_truncation, reason = "that is what wrapping is")]
-            let wrapped = number as i32;
-            *value = wrapped.into();
-        }
+        (Shape::Scalar(scalar), Value::Number(number)) => wrap_number(*scalar, number),
         (Shape::Map(inner), Value::Object(map)) => {
             map.values_mut().for_each(|value| wrap(inner, value));
         }
@@ -64,6 +59,19 @@ pub(super) fn wrap(node: &Node, value: &mut Value) {
         (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
             map.iter_mut().for_each(|(key, value)| wrap(node.child(key), value));
         }
+        _ => {}
+    }
+}
+
+fn wrap_number(scalar: Scalar, number: &mut Number) {
+    let Some(whole) = number.as_i64().or_else(|| normal::whole(number)) else { return };
+    match scalar {
+        Scalar::Int32 => {
+            #[expect(clippy::cast_possible_truncation, reason = "that is what wrapping is")]
+            let wrapped = whole as i32;
+            *number = wrapped.into();
+        }
+        Scalar::Int64 | Scalar::Integer | Scalar::IntOrString => *number = whole.into(),
         _ => {}
     }
 }
@@ -189,5 +197,21 @@ mod tests {
             assert_eq!(schema.restore_mistake(&object).as_deref(), Some(expected), "{object}");
         }
         assert_eq!(pod.restore_mistake(&json!({"spec": {"hostNetwork": null}})), None);
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let deployment = Schema::builtin("apps", "v1", "Deployment").unwrap();
+        let rolling = |surge: Value| json!({"rollingUpdate": {"maxSurge": surge}});
+        let mut object = json!({"spec": {
+            "replicas": 3.0, "minReadySeconds": 4_294_967_297_i64, "strategy": rolling(json!(1.0)),
+            "paused": 1.0, "revisionHistoryLimit": 1.5,
+        }});
+        deployment.wrap_integers(&mut object);
+        let expected = json!({"spec": {
+            "replicas": 3, "minReadySeconds": 1, "strategy": rolling(json!(1)),
+            "paused": 1.0, "revisionHistoryLimit": 1.5,
+        }});
+        assert_eq!(object, expected);
     }
 }

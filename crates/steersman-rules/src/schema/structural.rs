@@ -4,7 +4,6 @@
 //! `ObjectMeta`. What Kubernetes forbids in structural schemas is ignored here, not refused.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -19,13 +18,11 @@ use super::pattern::Pattern;
 pub(super) fn root(schema: &Value) -> Node {
     let mut root = node(schema);
     match &mut root.shape {
+        Shape::Object(object) if object.embedded => {}
         Shape::Object(object) => add_type_meta(object),
         // Without properties a custom resource still has its metadata.
         _ => {
-            let mut object = Object {
-                open: is(schema, "x-kubernetes-preserve-unknown-fields"),
-                ..Object::default()
-            };
+            let mut object = Object { open: is_open(schema), ..Object::default() };
             add_type_meta(&mut object);
             root.shape = Shape::Object(object);
         }
@@ -35,15 +32,9 @@ pub(super) fn root(schema: &Value) -> Node {
 
 /// The shape that a schema gives to a value.
 pub(crate) fn node(schema: &Value) -> Node {
-    let open = is(schema, "x-kubernetes-preserve-unknown-fields");
-    let embedded = is(schema, "x-kubernetes-embedded-resource");
     let shape = match schema["type"].as_str() {
         _ if is(schema, "x-kubernetes-int-or-string") => Shape::Scalar(Scalar::IntOrString),
-        Some("object") => match schema["additionalProperties"] {
-            Value::Object(_) => Shape::Map(Box::new(node(&schema["additionalProperties"]))),
-            Value::Bool(true) => Shape::Map(Box::new(Node::new(Shape::Any))),
-            _ => Shape::Object(object(schema, open, embedded)),
-        },
+        Some("object") => of_object(schema),
         Some("array") => Shape::List(Box::new(list(schema))),
         Some("string") => Shape::Scalar(Scalar::String),
         Some("integer") => Shape::Scalar(match schema["format"].as_str() {
@@ -53,24 +44,39 @@ pub(crate) fn node(schema: &Value) -> Node {
         }),
         Some("number") => Shape::Scalar(Scalar::Number),
         Some("boolean") => Shape::Scalar(Scalar::Bool),
-        _ => Shape::Any,
+        _ => return of_any_type(schema),
     };
     let atomic = (schema["x-kubernetes-map-type"] == "atomic").then_some(true);
     Node { atomic, rules: Some(rules(schema).shared()), ..Node::new(shape) }
 }
 
-fn object(schema: &Value, open: bool, embedded: bool) -> Object {
-    let required = schema["required"].as_array().into_iter().flatten();
-    let mut required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
-    let mut object = Object { open, embedded, ..Object::default() };
-    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-        let required = required.remove(name.as_str());
-        object.fields.push(field(name.clone(), node(schema), required));
+fn of_object(schema: &Value) -> Shape {
+    match &schema["additionalProperties"] {
+        values @ Value::Object(_) => Shape::Map(Box::new(node(values))),
+        _ => Shape::Object(object(schema)),
     }
-    // Required fields without properties still have to exist.
-    for name in required {
-        let any = Node { rules: Some(Rules::default().shared()), ..Node::new(Shape::Any) };
-        object.fields.push(field(name.to_owned(), any, true));
+}
+
+/// A value that may be of any type: of some it may be said what is in them.
+fn of_any_type(schema: &Value) -> Node {
+    let has = |name: &str| !schema[name].is_null();
+    let shape = if has("properties") || has("additionalProperties") {
+        of_object(schema)
+    } else if has("items") {
+        Shape::List(Box::new(list(schema)))
+    } else {
+        Shape::Any
+    };
+    let rules = Rules { typeless: !matches!(shape, Shape::Any), ..rules(schema) };
+    Node { rules: Some(rules.shared()), ..Node::new(shape) }
+}
+
+fn object(schema: &Value) -> Object {
+    let bare = schema["additionalProperties"].is_boolean();
+    let embedded = is(schema, "x-kubernetes-embedded-resource");
+    let mut object = Object { open: bare || is_open(schema), bare, embedded, ..Object::default() };
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        object.fields.push(field(name.clone(), node(schema)));
     }
     object.fields.sort_by(|a, b| a.name.cmp(&b.name));
     if embedded {
@@ -79,31 +85,51 @@ fn object(schema: &Value, open: bool, embedded: bool) -> Object {
     object
 }
 
-fn field(name: impl Into<Text>, node: Node, required: bool) -> Field {
-    Field { name: name.into(), node, required, default: None, value: false, unset: Unset::Absent }
+fn field(name: impl Into<Text>, node: Node) -> Field {
+    let name = name.into();
+    Field { name, node, required: false, default: None, value: false, unset: Unset::Absent }
 }
 
-/// Every object has these, whether its schema names them or not.
+/// Every object has these, whether its schema names them or not. Metadata is shaped as everywhere, and
+/// held to what the schema says of it besides.
 fn add_type_meta(object: &mut Object) {
-    let metadata = builtin::named("meta.v1.ObjectMeta").unwrap_or_else(|| Node::new(Shape::Any));
-    object.fields.retain(|f| !["apiVersion", "kind", "metadata"].contains(&f.name.as_ref()));
-    let string = || Node::new(Shape::Scalar(Scalar::String));
-    object.fields.push(field("apiVersion", string(), false));
-    object.fields.push(field("kind", string(), false));
-    object.fields.push(field("metadata", metadata, false));
+    for name in ["apiVersion", "kind"] {
+        if !object.fields.iter().any(|field| field.name == name) {
+            object.fields.push(field(name, Node::new(Shape::Scalar(Scalar::String))));
+        }
+    }
+    let mut metadata =
+        builtin::named("meta.v1.ObjectMeta").unwrap_or_else(|| Node::new(Shape::Any));
+    if let Some(at) = object.fields.iter().position(|field| field.name == "metadata") {
+        let own = object.fields.swap_remove(at).node;
+        let (default, nullable) = (own.default().cloned(), own.is_nullable());
+        let own = Some(Box::new(own));
+        metadata.rules = Some(Rules { default, nullable, own, ..Rules::default() }.shared());
+    }
+    object.fields.push(field("metadata", metadata));
     object.fields.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 fn list(schema: &Value) -> List {
-    let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
     let kind = match schema["x-kubernetes-list-type"].as_str() {
         Some("set") => ListKind::Set,
-        Some("map") => ListKind::Map(
-            keys.filter_map(Value::as_str).map(|k| Cow::Owned(k.to_owned())).collect(),
-        ),
+        Some("map") => ListKind::Map(texts(&schema["x-kubernetes-list-map-keys"])),
         _ => ListKind::Atomic,
     };
-    List { item: node(&schema["items"]), kind }
+    let mut item = node(&schema["items"]);
+    if is_open(schema) {
+        open(&mut item);
+    }
+    List { item, kind }
+}
+
+/// Lets the unknown fields stay of what is in a list that lets them stay.
+fn open(item: &mut Node) {
+    match &mut item.shape {
+        Shape::Object(object) => object.open = true,
+        Shape::List(list) => open(&mut list.item),
+        _ => {}
+    }
 }
 
 fn rules(schema: &Value) -> Rules {
@@ -120,62 +146,63 @@ fn rules(schema: &Value) -> Rules {
         items: range("minItems", "maxItems"),
         properties: range("minProperties", "maxProperties"),
         unique: is(schema, "uniqueItems"),
+        required: texts(&schema["required"]),
+        closed: schema["additionalProperties"] == false,
         pattern: schema["pattern"].as_str().filter(|text| !text.is_empty()).map(Pattern::new),
-        format: schema["format"].as_str().and_then(|name| {
-            let text = matches!(schema["type"].as_str(), None | Some("string"));
-            Format::named(name).filter(|_| text).map(|format| (name.to_owned(), format))
-        }),
+        format: format_of_text(schema),
+        number: format_of_number(schema),
+        own: None,
         junctors: junctors(schema).map(Box::new),
         typeless: false,
     }
 }
 
+fn texts(list: &Value) -> Vec<Text> {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.map(|text| Cow::Owned(text.to_owned())).collect()
+}
+
+/// The format of a text. Of a number that may be a text, it is that of the text.
+fn format_of_text(schema: &Value) -> Option<(String, Format)> {
+    let is_text = matches!(schema["type"].as_str(), None | Some("" | "string"))
+        || is(schema, "x-kubernetes-int-or-string");
+    let name = schema["format"].as_str().filter(|_| is_text)?;
+    Format::named(name).map(|format| (name.to_owned(), format))
+}
+
+fn format_of_number(schema: &Value) -> Option<&'static str> {
+    let known: &[&'static str] = match schema["type"].as_str()? {
+        _ if is(schema, "x-kubernetes-int-or-string") => return None,
+        "integer" => &["int32", "int64"],
+        "number" => &["float", "double"],
+        _ => return None,
+    };
+    known.iter().find(|known| schema["format"] == **known).copied()
+}
+
 fn junctors(schema: &Value) -> Option<Junctors> {
     let of = |name: &str| -> Vec<Node> {
-        schema[name].as_array().into_iter().flatten().map(condition).collect()
+        schema[name].as_array().into_iter().flatten().map(node).collect()
     };
     let junctors = Junctors {
         all_of: of("allOf"),
         any_of: of("anyOf"),
         one_of: of("oneOf"),
-        not: schema.get("not").filter(|not| not.is_object()).map(condition),
+        not: schema.get("not").filter(|not| not.is_object()).map(node),
     };
     let Junctors { all_of, any_of, one_of, not } = &junctors;
     let none = all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none();
     (!none).then_some(junctors)
 }
 
-/// A schema that only says what must hold of a value whose type another schema gives.
-fn condition(schema: &Value) -> Node {
-    let mut node = node(schema);
-    if !schema["type"].is_string() && !is(schema, "x-kubernetes-int-or-string") {
-        let has = |name: &str| schema.get(name).is_some_and(|value| !value.is_null());
-        if has("properties") || has("required") {
-            node.shape = Shape::Object(conditions_of_fields(schema));
-        } else if has("additionalProperties") {
-            node.shape = Shape::Map(Box::new(condition(&schema["additionalProperties"])));
-        } else if has("items") {
-            let list = List { item: condition(&schema["items"]), kind: ListKind::Atomic };
-            node.shape = Shape::List(Box::new(list));
-        }
-        node.rules = Some(Rules { typeless: true, ..rules(schema) }.shared());
-    }
-    node
-}
-
-fn conditions_of_fields(schema: &Value) -> Object {
-    let mut object = object(schema, true, false);
-    for field in &mut object.fields {
-        if let Some(schema) = schema["properties"].get(field.name.as_ref()) {
-            field.node = condition(schema);
-        }
-    }
-    object
-}
-
 fn bound(schema: &Value, limit: &str, exclusive: &str) -> Option<Bound> {
     let Value::Number(value) = &schema[limit] else { return None };
     Some(Bound { value: value.clone(), exclusive: is(schema, exclusive) })
+}
+
+/// Whether unknown fields stay.
+fn is_open(schema: &Value) -> bool {
+    is(schema, "x-kubernetes-preserve-unknown-fields")
 }
 
 fn is(schema: &Value, flag: &str) -> bool {

@@ -28,6 +28,11 @@ impl<'a> Way<'a> {
     /// To the whole document.
     pub(super) const ROOT: Self = Self { up: None, step: Step::Root };
 
+    /// Whether it leads nowhere but to the whole document.
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self.step, Step::Root)
+    }
+
     /// On to a field of an object.
     pub(super) fn field(&'a self, name: &'a str) -> Self {
         Self { up: Some(self), step: Step::Field(name) }

@@ -23,22 +23,21 @@ pub struct FieldRequirement {
 impl FieldSelector {
     /// Reads a selector over the fields that the resource lets be selected.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, InvalidSelector> {
-        let requirements = requirements(text).map(|requirement| {
-            let mut requirement = requirement?;
-            if requirement.field == HOST && resource.is("", "pods") {
-                NODE_NAME.clone_into(&mut requirement.field);
+        let mut requirements = requirements(text)?;
+        for FieldRequirement { field, .. } in &mut requirements {
+            if *field == HOST && resource.is("", "pods") {
+                NODE_NAME.clone_into(field);
             }
-            match is_selectable(&requirement.field, resource) {
-                true => Ok(requirement),
-                false => Err(InvalidSelector(unknown_field(&requirement.field, resource))),
+            if !is_selectable(field, resource) {
+                return Err(InvalidSelector(unknown_field(field, resource)));
             }
-        });
-        requirements.collect::<Result<_, _>>().map(Self)
+        }
+        Ok(Self(requirements))
     }
 
     /// Reads a selector over whatever fields, of a resource that need not exist.
     pub fn of_anything(text: &str) -> Result<Self, InvalidSelector> {
-        requirements(text).collect::<Result<_, _>>().map(Self)
+        requirements(text).map(Self)
     }
 
     /// Whether the selector requires a field to be a value.
@@ -136,21 +135,23 @@ fn unknown_field(field: &str, resource: &Resource) -> String {
     }
 }
 
-/// The requirements in a text, or what cannot be understood of it.
-///
-/// A lonely operator requires nothing.
-fn requirements(text: &str) -> impl Iterator<Item = Result<FieldRequirement, InvalidSelector>> {
-    let is_empty = |part: &&str| ["", "=", "==", "!="].contains(part);
-    split(text).into_iter().filter(move |part| !is_empty(part)).map(move |part| {
+/// The requirements in a text, in the order in which Kubernetes looks at them, or what cannot be
+/// understood of it. A lonely operator requires nothing.
+fn requirements(text: &str) -> Result<Vec<FieldRequirement>, InvalidSelector> {
+    let mut parts = split(text);
+    parts.retain(|part| !["", "=", "==", "!="].contains(part));
+    parts.sort_unstable();
+    let understood = parts.into_iter().map(|part| {
         let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
             InvalidSelector(format!("invalid selector: '{text}'; can't understand '{part}'"))
         })?;
         let value = unescape(value).map_err(InvalidSelector)?;
         Ok(FieldRequirement { field, value, equal })
-    })
+    });
+    understood.collect()
 }
 
-/// Splits at commas that are not escaped.
+/// Splits at commas that are not escaped. Spaces belong to what they stand beside.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
     for (index, c) in text.char_indices() {
@@ -158,13 +159,13 @@ fn split(text: &str) -> Vec<&str> {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             ',' => {
-                parts.push(text[start..index].trim());
+                parts.push(&text[start..index]);
                 start = index + 1;
             }
             _ => {}
         }
     }
-    parts.push(text[start..].trim());
+    parts.push(&text[start..]);
     parts
 }
 
@@ -219,9 +220,15 @@ mod tests {
             ("metadata.name=a=b", "invalid field selector: unescaped character in value: 61"),
             (r"metadata.name=a\b", r"invalid field selector: invalid escape sequence: \b"),
             ("spec.x=y", "field label not supported: spec.x"),
+            ("spec.x=y,spec.a=y", "field label not supported: spec.a"),
+            ("spec.x=y,zone", "invalid selector: 'spec.x=y,zone'; can't understand 'zone'"),
+            ("status.phase=a, spec.nodeName=b", "field label not supported:  spec.nodeName"),
         ] {
             assert_eq!(FieldSelector::parse(text, pods).unwrap_err().0, message);
         }
+        assert!(
+            FieldSelector::parse("status.phase= a", pods).unwrap().requires("status.phase", " a")
+        );
         let of_old = FieldSelector::parse("spec.host=n1", pods).unwrap();
         assert!(of_old.requires("spec.nodeName", "n1"));
         for nothing in ["", "=", "==", "!=", ",=,"] {

@@ -1,6 +1,7 @@
 //! Pieces that the cells of many kinds are made of.
 
 use serde_json::Value;
+use steersman_values::LabelSelector;
 
 /// The items of a list; none where there is no list.
 pub(crate) fn items(value: &Value) -> &[Value] {
@@ -32,6 +33,33 @@ pub(crate) fn printed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// A value as text as Go prints it: lists and maps as JSON that a page may include.
+pub(crate) fn as_go_prints(value: &Value) -> String {
+    match value {
+        Value::Null => "<no value>".to_owned(),
+        Value::Number(number) if !number.is_i64() => {
+            number.as_f64().map_or_else(String::new, float)
+        }
+        Value::Array(_) | Value::Object(_) => {
+            let json = value.to_string();
+            json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+        }
+        value => printed(value),
+    }
+}
+
+/// A fraction as Go prints it, with an exponent where it is very small, or a million or more.
+fn float(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return number.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
 /// The condition of that type.
 pub(crate) fn condition<'a>(object: &'a Value, r#type: &str) -> Option<&'a Value> {
     items(&object["status"]["conditions"]).iter().find(|c| c["type"] == r#type)
@@ -58,6 +86,15 @@ pub(crate) fn at_most(list: &[String], max: usize) -> String {
     }
 }
 
+/// The same, but `<unset>` where nothing would be shown.
+pub(crate) fn at_most_or_unset(list: &[String], max: usize) -> String {
+    match list {
+        [] => "<unset>".to_owned(),
+        [only] if only.is_empty() => "<unset>".to_owned(),
+        list => at_most(list, max),
+    }
+}
+
 /// Labels as `a=b,c=d`, or `<none>`.
 pub(crate) fn labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
@@ -68,28 +105,28 @@ pub(crate) fn labels(labels: &Value) -> String {
 
 /// A label selector as it would be typed: `app=web,tier in (a,b)`, or `<none>`.
 pub(crate) fn selector(selector: &Value) -> String {
-    let mut parts: Vec<(&str, String)> = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        parts.push((key, format!("{key}={}", text(value))));
+    match LabelSelector::of_unvalidated(selector).map(|selector| selector.to_string()) {
+        Some(text) if text.is_empty() => "<none>".to_owned(),
+        Some(text) => text,
+        None => "<error>".to_owned(),
     }
-    for requirement in items(&selector["matchExpressions"]) {
-        let key = text(&requirement["key"]);
-        let mut values: Vec<_> = items(&requirement["values"]).iter().map(text).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let part = match text(&requirement["operator"]) {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        };
-        parts.push((key, part));
-    }
-    parts.sort();
-    if parts.is_empty() {
-        return "<none>".to_owned();
-    }
-    parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
+}
+
+/// A label selector as Go prints the struct.
+pub(crate) fn selector_as_go_prints(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels: String = labels.map(|(key, value)| format!("{key}: {},", text(value))).collect();
+    let requirements = items(&selector["matchExpressions"]).iter().map(|requirement| {
+        let [key, operator] = ["key", "operator"].map(|field| text(&requirement[field]));
+        let values: Vec<_> = items(&requirement["values"]).iter().map(text).collect();
+        let values = values.join(" ");
+        format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+    });
+    let requirements: String = requirements.collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+         MatchExpressions:[]LabelSelectorRequirement{{{requirements}}},}}"
+    )
 }
 
 /// The addresses a load balancer reported, sorted, each once.

@@ -131,10 +131,10 @@ pub fn scale_columns() -> Arc<[Column]> {
 }
 
 /// The columns of a custom resource, from its `additionalPrinterColumns`; without any, its age.
-/// A column whose path is not understood shows nothing.
+/// They end before the first whose path is not understood.
 pub fn columns_from_crd(columns: &Value) -> Arc<[Column]> {
     match columns.as_array() {
-        Some(columns) if !columns.is_empty() => columns.iter().map(custom).collect(),
+        Some(columns) if !columns.is_empty() => columns.iter().map_while(custom).collect(),
         _ => Arc::new([Column { r#type: "date".into(), ..age() }]),
     }
 }
@@ -303,9 +303,6 @@ fn all_columns(columns: &[Column]) -> Vec<Column> {
     let own_name = columns.iter().any(Column::is_own_name);
     let mut all = if own_name { Vec::new() } else { vec![name()] };
     all.extend_from_slice(columns);
-    if columns.is_empty() {
-        all.push(age());
-    }
     all
 }
 
@@ -322,7 +319,7 @@ pub(crate) fn created_at() -> Column {
     Column { r#type: "date".into(), ..column }
 }
 
-fn custom(definition: &Value) -> Column {
+fn custom(definition: &Value) -> Option<Column> {
     let text = |key: &str| definition[key].as_str().unwrap_or_default().to_owned();
     let words = match text("description") {
         words if words.is_empty() => {
@@ -330,7 +327,7 @@ fn custom(definition: &Value) -> Column {
         }
         words => words,
     };
-    Column {
+    Some(Column {
         name: text("name").into(),
         r#type: text("type").into(),
         format: text("format").into(),
@@ -338,15 +335,14 @@ fn custom(definition: &Value) -> Column {
         priority: definition["priority"].as_i64().unwrap_or(0),
         announced: true,
         ranks: false,
-        value: Cell::Path(Path::parse(&text("jsonPath")).unwrap_or_else(Path::nowhere)),
-    }
+        value: Cell::Path(Path::parse(&text("jsonPath"))?),
+    })
 }
 
 /// What a `JSONPath` found, as the type the column promises; nothing where it is of another.
 fn typed(value: &Value, r#type: &str, now: Timestamp) -> Value {
     match (r#type, value) {
-        ("string", Value::Null) => Value::Null,
-        ("string", value) => cells::printed(value).into(),
+        ("string", value) => cells::as_go_prints(value).into(),
         ("integer", Value::Number(number)) => {
             #[expect(clippy::cast_possible_truncation, reason = "an integer column shows integers")]
             let whole = || number.as_f64().map(|f| f as i64);

@@ -2,18 +2,28 @@
 //!
 //! What else an autoscaler has, `v1` shows in annotations, where the way back to `v2` finds it:
 //! other metrics in a form of their own ([`FORMS`]), the behaviour by the names that Go gives
-//! its fields, conditions as they are. These are facts of Kubernetes that clients rely on.
+//! its fields, conditions as they are, all of it in the order of Go's fields. These are facts of
+//! Kubernetes that clients rely on.
 
 use serde_json::{Map, Value, json};
 
 use super::{fields, take};
+use crate::rules::document::keep_annotation;
+use crate::rules::internal;
 use crate::schema::Schema;
 
+const V1: &str = "autoscaling/v1";
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-const ANNOTATIONS: [&str; 4] = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
+/// How much a metric may be off, which other versions said here.
+const TOLERANCES: [&str; 2] = [
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+];
+const ANNOTATIONS: [&str; 6] =
+    [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR, TOLERANCES[0], TOLERANCES[1]];
 
 /// What an autoscaler aims at that says nothing.
 const DEFAULT_UTILIZATION: i64 = 80;
@@ -91,6 +101,36 @@ impl Tells {
     }
 }
 
+/// Takes what only the way between the versions writes out of a document of `v2`; writes it anew in
+/// one of `v1`.
+pub(crate) fn tidy(object: &mut Value) {
+    if !is_annotated(object) {
+        return;
+    }
+    if object["apiVersion"] == V1 {
+        to_v2(object);
+        to_v1(object);
+    } else {
+        drop_annotations(object);
+    }
+}
+
+/// Puts back what annotations of `v1` say of the spec: that of `old` stays.
+pub(crate) fn keep_spec(old: &Value, new: &mut Value) {
+    keep(&[METRICS, BEHAVIOR], old, new);
+}
+
+/// Puts back what annotations of `v1` say of the status: that of `old` stays.
+pub(crate) fn keep_status(old: &Value, new: &mut Value) {
+    keep(&[CURRENT_METRICS, CONDITIONS], old, new);
+}
+
+fn keep(keys: &[&str], old: &Value, new: &mut Value) {
+    if new["apiVersion"] == V1 {
+        keys.iter().for_each(|key| keep_annotation(old, new, key));
+    }
+}
+
 /// From `v2` to `v1`.
 pub(super) fn to_v1(object: &mut Value) {
     drop_annotations(object);
@@ -99,24 +139,25 @@ pub(super) fn to_v1(object: &mut Value) {
         object["spec"]["targetCPUUtilizationPercentage"] = cpu.clone();
     }
     let others = metrics.iter().filter(|metric| cpu(metric, "target").is_none());
-    annotate(object, METRICS, &others.map(|metric| shown(metric, Tells::Target)).collect());
+    let others: Value = others.map(|metric| shown(metric, Tells::Target)).collect();
+    annotate(object, METRICS, "[]v1.MetricSpec", &others);
 
     let metrics = list(take(object, "status", "currentMetrics"));
     if let Some(cpu) = metrics.iter().rev().find_map(|metric| cpu(metric, "current")) {
         object["status"]["currentCPUUtilizationPercentage"] = cpu.clone();
     }
-    let all = metrics.iter().map(|metric| shown(metric, Tells::Current));
-    annotate(object, CURRENT_METRICS, &all.collect());
+    let all: Value = metrics.iter().map(|metric| shown(metric, Tells::Current)).collect();
+    annotate(object, CURRENT_METRICS, "[]v1.MetricStatus", &all);
 
-    let conditions = take(object, "status", "conditions");
-    annotate(object, CONDITIONS, &conditions.unwrap_or_default());
+    let conditions = take(object, "status", "conditions").unwrap_or_default();
+    annotate(object, CONDITIONS, "[]v1.HorizontalPodAutoscalerCondition", &conditions);
     let behavior = take(object, "spec", "behavior").unwrap_or_default();
-    annotate(object, BEHAVIOR, &with_keys(&behavior, str::to_ascii_uppercase));
+    annotate(object, BEHAVIOR, "HorizontalPodAutoscalerBehavior", &behavior);
 }
 
 /// From `v1` to `v2`. Annotations that do not say what they should count for nothing.
 pub(super) fn to_v2(object: &mut Value) {
-    if ANNOTATIONS.iter().any(|key| !object["metadata"]["annotations"][key].is_null()) {
+    if is_annotated(object) {
         let mut full = object.clone();
         restore(&mut full);
         let schema = Schema::builtin("autoscaling", "v2", "HorizontalPodAutoscaler");
@@ -138,7 +179,7 @@ fn restore(object: &mut Value) {
         metrics.push(utilization(&DEFAULT_UTILIZATION.into()));
     }
     put(object, "spec", "metrics", metrics.into());
-    let behavior = with_keys(&annotation(object, BEHAVIOR), str::to_ascii_lowercase);
+    let behavior = in_json(&annotation(object, BEHAVIOR));
     put(object, "spec", "behavior", behavior);
 
     let mut metrics = read(object, CURRENT_METRICS, Tells::Current);
@@ -224,19 +265,19 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// A copy whose keys begin in the other case, without what is null.
-fn with_keys(value: &Value, change: fn(&str) -> String) -> Value {
+/// A copy whose keys are those of JSON instead of Go's, without what is null.
+fn in_json(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, value)| !key.is_empty() && !value.is_null());
             let changed = kept.map(|(key, value)| {
                 let first = key.chars().next().map_or(0, char::len_utf8);
-                let key = change(&key[..first]) + &key[first..];
-                (key, with_keys(value, change))
+                let key = key[..first].to_ascii_lowercase() + &key[first..];
+                (key, in_json(value))
             });
             changed.collect::<Map<_, _>>().into()
         }
-        Value::Array(items) => items.iter().map(|item| with_keys(item, change)).collect(),
+        Value::Array(items) => items.iter().map(in_json).collect(),
         other => other.clone(),
     }
 }
@@ -259,8 +300,8 @@ fn annotation(object: &Value, key: &str) -> Value {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// Writes an annotation, if there is anything to write.
-fn annotate(object: &mut Value, key: &str, value: &Value) {
+/// Writes an annotation as Go writes a value of this [internal] type, if there is anything to write.
+fn annotate(object: &mut Value, key: &str, kind: &str, value: &Value) {
     if is_empty(value) {
         return;
     }
@@ -268,7 +309,7 @@ fn annotate(object: &mut Value, key: &str, value: &Value) {
     let annotations = metadata.map(|metadata| metadata.entry("annotations"));
     let annotations = annotations.map(|entry| entry.or_insert_with(|| json!({})));
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.insert(key.to_owned(), value.to_string().into());
+        annotations.insert(key.to_owned(), internal::shown(kind, value).into());
     }
 }
 
@@ -287,6 +328,11 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.is_empty(),
         other => other.is_null(),
     }
+}
+
+/// Whether there is anything that only the way between the versions writes.
+fn is_annotated(object: &Value) -> bool {
+    ANNOTATIONS.iter().any(|key| !object["metadata"]["annotations"][key].is_null())
 }
 
 /// Removes what only the way between the versions writes.

@@ -5,7 +5,7 @@
 //! stored as it was written and rewritten for whoever speaks the other version, so nothing may
 //! be lost on the way there and back.
 
-mod autoscaler;
+pub(crate) mod autoscaler;
 #[cfg(test)]
 mod tests;
 

@@ -138,6 +138,41 @@ fn the_annotations_of_v1_are_those_that_clients_know() {
 }
 
 #[test]
+fn the_annotations_of_v1_are_written_as_go_writes_its_types() {
+    let (v1, _) = there_and_back(&rich(), "autoscaling/v1");
+    for (name, expected) in [
+        ("conditions", r#"[{"type":"AbleToScale","status":"True","lastTransitionTime":null}]"#),
+        (
+            "current-metrics",
+            "[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\
+             \"currentAverageUtilization\":12,\"currentAverageValue\":\"120m\"}}]",
+        ),
+        (
+            "behavior",
+            "{\"ScaleUp\":null,\"ScaleDown\":{\"StabilizationWindowSeconds\":60,\
+             \"SelectPolicy\":null,\"Policies\":[{\"Type\":\"Pods\",\"Value\":1,\
+             \"PeriodSeconds\":15}],\"Tolerance\":null}}",
+        ),
+        (
+            "metrics",
+            "[{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\
+             \"targetAverageValue\":\"1Gi\"}},\
+             {\"type\":\"ContainerResource\",\"containerResource\":{\"name\":\"cpu\",\
+             \"targetAverageUtilization\":40,\"container\":\"main\"}},\
+             {\"type\":\"Pods\",\"pods\":{\"metricName\":\"requests\",\
+             \"targetAverageValue\":\"10\",\"selector\":{\"matchLabels\":{\"a\":\"b\"}}}},\
+             {\"type\":\"Object\",\"object\":{\"target\":{\"kind\":\"Ingress\",\
+             \"name\":\"main\"},\"metricName\":\"hits\",\"targetValue\":\"2k\"}},\
+             {\"type\":\"External\",\"external\":{\"metricName\":\"queue\",\
+             \"targetAverageValue\":\"30\"}}]",
+        ),
+    ] {
+        let key = format!("autoscaling.alpha.kubernetes.io/{name}");
+        assert_eq!(v1["metadata"]["annotations"][key], expected, "{name}");
+    }
+}
+
+#[test]
 fn annotations_that_cannot_be_read_count_for_nothing() {
     let v1 = json!({
         "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",

@@ -29,9 +29,13 @@ pub struct LabelRequirement {
 /// How a label is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// The value is one of these (`=`, `==`, `in`).
+    /// The value is this one (`=`, `==`).
+    Equals,
+    /// The value is another one, or the label is absent (`!=`).
+    NotEquals,
+    /// The value is one of these (`in`).
     In,
-    /// The value is none of these, or the label is absent (`!=`, `notin`).
+    /// The value is none of these, or the label is absent (`notin`).
     NotIn,
     /// The label is there.
     Exists,
@@ -57,14 +61,15 @@ impl LabelSelector {
             ["matchLabels", "matchExpressions"].iter().any(|k| selector.get(k).is_some());
         let labels = if structured { &selector["matchLabels"] } else { selector };
         let known = expressions(selector).filter(|expression| expression["key"].is_string());
-        Self(of_labels(labels).chain(known.filter_map(of_expression)).collect())
+        Self(by_key(of_labels(labels).chain(known.filter_map(of_expression)).collect()))
     }
 
     /// Reads `{matchLabels, matchExpressions}` of a document that validation has not passed yet:
     /// none where an operator is none of Kubernetes'.
     pub fn of_unvalidated(selector: &Value) -> Option<Self> {
         let labels = of_labels(&selector["matchLabels"]).map(Some);
-        labels.chain(expressions(selector).map(of_expression)).collect::<Option<_>>().map(Self)
+        let all: Option<Vec<_>> = labels.chain(expressions(selector).map(of_expression)).collect();
+        all.map(|all| Self(by_key(all)))
     }
 
     /// Whether everything matches.
@@ -85,8 +90,8 @@ impl LabelSelector {
                 pair.is_some_and(|(value, limit)| value.cmp(&limit) == order)
             };
             match requirement.operator {
-                Operator::In => listed(),
-                Operator::NotIn => !listed(),
+                Operator::Equals | Operator::In => listed(),
+                Operator::NotEquals | Operator::NotIn => !listed(),
                 Operator::Exists => value.is_some(),
                 Operator::DoesNotExist => value.is_none(),
                 Operator::GreaterThan => ordered(Ordering::Greater),
@@ -108,25 +113,31 @@ impl std::fmt::Display for LabelSelector {
                 f.write_str(",")?;
             }
             let list = values.join(",");
-            match (operator, values.len()) {
-                (Operator::In, 1) => write!(f, "{key}={list}"),
-                (Operator::In, _) => write!(f, "{key} in ({list})"),
-                (Operator::NotIn, 1) => write!(f, "{key}!={list}"),
-                (Operator::NotIn, _) => write!(f, "{key} notin ({list})"),
-                (Operator::Exists, _) => write!(f, "{key}"),
-                (Operator::DoesNotExist, _) => write!(f, "!{key}"),
-                (Operator::GreaterThan, _) => write!(f, "{key}>{list}"),
-                (Operator::LessThan, _) => write!(f, "{key}<{list}"),
+            match operator {
+                Operator::Equals => write!(f, "{key}={list}"),
+                Operator::NotEquals => write!(f, "{key}!={list}"),
+                Operator::In => write!(f, "{key} in ({list})"),
+                Operator::NotIn => write!(f, "{key} notin ({list})"),
+                Operator::Exists => write!(f, "{key}"),
+                Operator::DoesNotExist => write!(f, "!{key}"),
+                Operator::GreaterThan => write!(f, "{key}>{list}"),
+                Operator::LessThan => write!(f, "{key}<{list}"),
             }?;
         }
         Ok(())
     }
 }
 
+/// Requirements in the order in which Kubernetes keeps those of a document.
+fn by_key(mut requirements: Vec<LabelRequirement>) -> Vec<LabelRequirement> {
+    requirements.sort_by(|a, b| a.key.cmp(&b.key));
+    requirements
+}
+
 fn of_labels(labels: &Value) -> impl Iterator<Item = LabelRequirement> {
     labels.as_object().into_iter().flatten().map(|(key, value)| LabelRequirement {
         key: key.clone(),
-        operator: Operator::In,
+        operator: Operator::Equals,
         values: vec![value.as_str().unwrap_or("").to_owned()],
     })
 }
@@ -208,6 +219,11 @@ mod tests {
             ("a in b", "unable to parse requirement: found 'b' expected: '('"),
             ("=x", "found '=', expected: !, identifier, or 'end of string'"),
             ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+            ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+            ("a in (b,", "unable to parse requirement: found '', expected: ',', or identifier"),
+            ("a in (,(", "unable to parse requirement: found '(', expected: ',', or identifier"),
+            ("!a=b", "found '=', expected: ',' or 'end of string'"),
+            ("!a in (b)", "found 'in', expected: ',' or 'end of string'"),
             (
                 "a b",
                 "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
@@ -229,6 +245,10 @@ mod tests {
             (format!("a={long}"), "unable to parse requirement: values[0][a]: Invalid value: \"xx"),
             (format!("{long}=a"), "unable to parse requirement: <nil>: Invalid value: \"xx"),
             ("a=-".to_owned(), "unable to parse requirement: values[0][a]: Invalid value: \"-\": "),
+            (
+                "a=b||c=d".to_owned(),
+                "unable to parse requirement: values[0][a]: Invalid value: \"b||c\": ",
+            ),
         ] {
             let error = LabelSelector::parse(&selector).unwrap_err();
             assert!(error.0.starts_with(text), "{error}");
@@ -243,7 +263,18 @@ mod tests {
         });
         assert_eq!(LabelSelector::of_document(&document).to_string(), "app=web,tier in (a,b)");
         assert_eq!(LabelSelector::of_document(&json!({"app": "web"})).to_string(), "app=web");
+        let expressions = json!([
+            {"key": "zone", "operator": "Exists"},
+            {"key": "tier", "operator": "In", "values": ["a"]},
+            {"key": "kept", "operator": "NotIn", "values": ["b"]},
+            {"key": "gone", "operator": "DoesNotExist"},
+        ]);
+        let document = json!({"matchLabels": {"team": "x"}, "matchExpressions": expressions});
+        let printed = LabelSelector::of_document(&document).to_string();
+        assert_eq!(printed, "!gone,kept notin (b),team=x,tier in (a),zone", "ordered by key");
+        assert_eq!(LabelSelector::parse("b==c,a!=d").unwrap().to_string(), "b=c,a!=d");
     }
+
     #[test]
     fn an_operator_that_nobody_knows_is_left_out_only_after_validation() {
         let selector = |expression| json!({"matchExpressions": [expression]});

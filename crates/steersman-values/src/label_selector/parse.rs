@@ -3,9 +3,8 @@
 //! `in` and `notin` are operators where an operator may stand and names elsewhere. Values are
 //! kept sorted and once, so that matching can search them.
 
-use crate::names;
-
 use super::{LabelRequirement, Operator};
+use crate::{names, quoted};
 
 /// A word of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,33 +111,35 @@ impl<'a> Parser<'a> {
         };
         let errors = names::qualified_name(key);
         if !errors.is_empty() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {}", errors.join("; ")));
+            return Err(format!("<nil>: Invalid value: {}: {}", quoted(key), errors.join("; ")));
         }
         let requirement =
             |operator, values| LabelRequirement { key: key.to_owned(), operator, values };
+        // What is absent has no value to compare.
+        if absent {
+            return Ok(requirement(Operator::DoesNotExist, Vec::new()));
+        }
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            let operator = if absent { Operator::DoesNotExist } else { Operator::Exists };
-            return Ok(requirement(operator, Vec::new()));
+            return Ok(requirement(Operator::Exists, Vec::new()));
         }
         let operator = self.operator()?;
         let values = match operator {
-            (Operator::In | Operator::NotIn, true) => self.values()?,
+            Operator::In | Operator::NotIn => self.values()?,
             _ => vec![self.value()?],
         };
-        let requirement = requirement(operator.0, values);
+        let requirement = requirement(operator, values);
         check_values(&requirement)?;
         Ok(requirement)
     }
 
-    /// The operator, and whether a set follows.
-    fn operator(&mut self) -> Result<(Operator, bool), String> {
+    fn operator(&mut self) -> Result<Operator, String> {
         Ok(match self.next() {
-            Token::Word("in") => (Operator::In, true),
-            Token::Word("notin") => (Operator::NotIn, true),
-            Token::Symbol("=" | "==") => (Operator::In, false),
-            Token::Symbol("!=") => (Operator::NotIn, false),
-            Token::Symbol(">") => (Operator::GreaterThan, false),
-            Token::Symbol("<") => (Operator::LessThan, false),
+            Token::Word("in") => Operator::In,
+            Token::Word("notin") => Operator::NotIn,
+            Token::Symbol("=" | "==") => Operator::Equals,
+            Token::Symbol("!=") => Operator::NotEquals,
+            Token::Symbol(">") => Operator::GreaterThan,
+            Token::Symbol("<") => Operator::LessThan,
             other => return Err(format!("found '{}', expected: {OPERATORS}", other.text())),
         })
     }
@@ -169,10 +170,12 @@ impl<'a> Parser<'a> {
                 }
                 Token::Symbol("," | ")") => values.push(String::new()),
                 other => {
-                    return Err(format!(
-                        "found '{}', expected: ',', ')' or identifier",
-                        other.text()
-                    ));
+                    let expected = if values.is_empty() {
+                        "',', ')' or identifier"
+                    } else {
+                        "',', or identifier"
+                    };
+                    return Err(format!("found '{}', expected: {expected}", other.text()));
                 }
             }
             match self.next() {
@@ -194,13 +197,15 @@ fn check_values(requirement: &LabelRequirement) -> Result<(), String> {
     for (index, value) in values.iter().enumerate() {
         if ordered && value.parse::<i64>().is_err() {
             errors.push(format!(
-                "values[{index}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                "values[{index}]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer",
+                quoted(value)
             ));
         }
         let wrong = names::label_value(value);
         if !wrong.is_empty() {
             errors.push(format!(
-                "values[{index}][{key}]: Invalid value: {value:?}: {}",
+                "values[{index}][{key}]: Invalid value: {}: {}",
+                quoted(value),
                 wrong.join("; ")
             ));
         }

@@ -13,6 +13,7 @@
 
 mod checks;
 mod configuration;
+mod counts;
 mod decision;
 mod evaluate;
 mod existing;
@@ -147,20 +148,26 @@ impl PodSecurity {
             return Ok(exempt);
         }
         let Some((policy, mistakes)) = self.policy(write).await.ok().flatten() else {
+            counts::failed(write, "true");
             let why = format!("failed to lookup namespace {:?}", write.place.namespace);
             return Err(Status::internal(&why));
         };
         if mistakes.is_empty() && policy.is_privileged() {
-            return Ok(Decision::pass(
-                annotation::ENFORCED,
-                Policy::PRIVILEGED.enforce.to_string(),
-            ));
+            let enforced = Policy::PRIVILEGED.enforce.to_string();
+            let decision = Decision::pass(annotation::ENFORCED, enforced);
+            counts::evaluated(write, &policy, &decision);
+            return Ok(decision);
         }
         let pod = Pod::of(new);
         if old.is_some_and(|old| !pod.differs_from(Pod::of(old))) {
             return Ok(Decision::default());
         }
-        Ok(self.judged(pod, || Decision::on_pod(&policy, &mistakes, pod)))
+        if self.exempts_class(write, pod) {
+            return Ok(Decision::pass(annotation::EXEMPT, "runtimeClass"));
+        }
+        let decision = Decision::on_pod(&policy, &mistakes, pod);
+        counts::evaluated(write, &policy, &decision);
+        Ok(decision)
     }
 
     /// Judges the template of a workload, which is never refused.
@@ -169,6 +176,7 @@ impl PodSecurity {
             return exempt;
         }
         let Some((policy, mistakes)) = self.policy(write).await.ok().flatten() else {
+            counts::failed(write, "true");
             let why = format!("failed to lookup namespace {:?}", write.place.namespace);
             return Decision::pass(annotation::ERROR, why);
         };
@@ -176,24 +184,34 @@ impl PodSecurity {
         if mistakes.is_empty() && !asks(policy.warn.level) && !asks(policy.audit.level) {
             return Decision::default();
         }
-        self.judged(pod, || Decision::on_template(&policy, &mistakes, pod))
+        if self.exempts_class(write, pod) {
+            return Decision::pass(annotation::EXEMPT, "runtimeClass");
+        }
+        let decision = Decision::on_template(&policy, &mistakes, pod);
+        counts::evaluated(write, &policy, &decision);
+        decision
     }
 
     /// Lets those pass who are not asked.
     fn exempt(&self, write: Attributes<'_>) -> Option<Decision> {
-        if self.config.exempts_namespace(write.place.namespace) {
-            return Some(Decision::pass(annotation::EXEMPT, "namespace"));
-        }
-        let exempt = self.config.exempts_user(&write.user.name);
-        exempt.then(|| Decision::pass(annotation::EXEMPT, "user"))
+        let why = if self.config.exempts_namespace(write.place.namespace) {
+            "namespace"
+        } else if self.config.exempts_user(&write.user.name) {
+            "user"
+        } else {
+            return None;
+        };
+        counts::exempted(write);
+        Some(Decision::pass(annotation::EXEMPT, why))
     }
 
-    /// Judges a Pod unless its runtime class is exempt.
-    fn judged(&self, pod: Pod<'_>, judge: impl FnOnce() -> Decision) -> Decision {
-        if self.config.exempts_runtime_class(pod.runtime_class()) {
-            return Decision::pass(annotation::EXEMPT, "runtimeClass");
+    /// Whether the runtime class of a Pod is one whose Pods are not judged, which is counted.
+    fn exempts_class(&self, write: Attributes<'_>, pod: Pod<'_>) -> bool {
+        let exempt = self.config.exempts_runtime_class(pod.runtime_class());
+        if exempt {
+            counts::exempted(write);
         }
-        judge()
+        exempt
     }
 
     /// What the namespace of a write asks, and what is wrong with its labels; `None` if it does

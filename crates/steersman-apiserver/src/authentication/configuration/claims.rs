@@ -28,7 +28,7 @@ pub(super) struct UserRule {
     message: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Mappings {
     #[serde(default)]

@@ -29,6 +29,25 @@ fn refused(configuration: &Value) -> String {
 }
 
 #[test]
+fn what_is_left_out_is_told_as_missing() {
+    let expected = "invalid authentication configuration: [jwt[0].issuer.url: Required value, \
+                    jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences \
+                    is required, jwt[0].claimMappings.username: Required value: claim or \
+                    expression is required]";
+    assert_eq!(refused(&configuration(&json!([{}]))), expected);
+}
+
+#[test]
+fn all_versions_say_the_same() {
+    for version in ["v1", "v1beta1", "v1alpha1"] {
+        let mut document = configuration(&json!([authenticator()]));
+        document["apiVersion"] = format!("apiserver.config.k8s.io/{version}").into();
+        let (issuers, _) = parse(&document.to_string(), Path::new("")).unwrap();
+        assert_eq!(issuers.len(), 1, "{version}");
+    }
+}
+
+#[test]
 fn issuers_and_anonymous_requests_are_configured() {
     let text = "\
 apiVersion: apiserver.config.k8s.io/v1beta1

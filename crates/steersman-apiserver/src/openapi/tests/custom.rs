@@ -1,8 +1,11 @@
 //! Schemas of custom resources, as both versions show them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use steersman_rules::{kinds, resource::Resource};
 
+use super::super::paths::Paths;
 use super::super::{Dialect, custom};
 
 /// The definition of a custom resource with this schema.
@@ -95,6 +98,79 @@ fn version_two_drops_what_it_cannot_say() {
     assert_eq!(properties["d"], json!({"type": "array", "items": {}}));
     assert_eq!(properties["e"], json!({"x-kubernetes-int-or-string": true}));
     assert_eq!(definition(Dialect::V3, &schema)["properties"]["b"], schema["properties"]["b"]);
+}
+
+#[test]
+fn version_two_requires_nothing_that_may_be_null() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "map": {"type": "object", "required": ["a"],
+                    "additionalProperties": {"type": "string", "nullable": true}},
+            "gone": {"type": "object", "nullable": true, "required": ["x"],
+                     "properties": {"x": {"type": "string", "nullable": true}}},
+        },
+    });
+    let v2 = definition(Dialect::V2, &schema);
+    assert_eq!(v2["properties"]["map"], json!({"type": "object", "additionalProperties": {}}));
+    assert_eq!(v2["properties"]["gone"], json!({"required": ["x"]}));
+}
+
+#[test]
+fn a_number_or_text_is_said_to_be_one_of_the_two() {
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let large = json!([{"minimum": 42}]);
+    let flag = |mut schema: Value| {
+        schema["x-kubernetes-int-or-string"] = true.into();
+        schema
+    };
+    for (written, expected) in [
+        (json!({}), json!({"anyOf": either})),
+        (json!({"anyOf": either}), json!({"anyOf": either})),
+        (
+            json!({"allOf": [{"anyOf": either}, {"anyOf": large}]}),
+            json!({"allOf": [{"anyOf": either}, {"anyOf": large}]}),
+        ),
+        (json!({"anyOf": large}), json!({"anyOf": large, "allOf": [{"anyOf": either}]})),
+        (
+            json!({"anyOf": large, "allOf": large}),
+            json!({"anyOf": large, "allOf": [{"anyOf": either}, {"minimum": 42}]}),
+        ),
+    ] {
+        let items = json!({"type": "array", "items": flag(written)});
+        let schema = json!({"type": "object", "properties": {"a": items}});
+        let v3 = definition(Dialect::V3, &schema);
+        assert_eq!(v3["properties"]["a"]["items"], flag(expected));
+        let v2 = definition(Dialect::V2, &schema);
+        assert_eq!(v2["properties"]["a"]["items"], flag(json!({})));
+    }
+}
+
+#[test]
+fn operations_on_custom_resources_are_told_of_as_in_kubernetes() {
+    let any = kinds::all().into_iter().find(|resource| resource.plural == "configmaps");
+    let resource = Resource {
+        group: "example.com".into(),
+        version: "v1".into(),
+        kind: "Foo".into(),
+        list_kind: "FooList".into(),
+        plural: "foos".into(),
+        ..any.unwrap()
+    };
+    let paths = Paths { dialect: Dialect::V3, resource: &resource, custom: true };
+    let paths: BTreeMap<String, Value> = paths.all().into_iter().collect();
+    let collection = &paths["/apis/example.com/v1/namespaces/{namespace}/foos"];
+    let one = &paths["/apis/example.com/v1/namespaces/{namespace}/foos/{name}"];
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let plain = ["application/json", "application/yaml"];
+    assert_eq!(keys(&collection["get"]["responses"]["200"]["content"]), plain);
+    assert_eq!(keys(&collection["post"]["requestBody"]["content"]), plain);
+    assert_eq!(collection["get"]["description"], "list objects of kind Foo");
+    assert_eq!(collection["delete"].get("requestBody"), None);
+    assert_eq!(collection["delete"]["parameters"], collection["get"]["parameters"]);
+    assert_eq!(keys(&one["put"]["responses"]), ["200", "201", "401"]);
+    assert_eq!(keys(&one["patch"]["responses"]), ["200", "401"]);
+    assert_eq!(one["get"]["parameters"][0]["name"], "resourceVersion");
 }
 
 #[test]

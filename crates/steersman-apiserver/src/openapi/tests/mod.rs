@@ -14,6 +14,7 @@ use steersman_rules::schema::builtin as table;
 use super::Form;
 use super::catalog::Builtin;
 use super::contents::Contents;
+use super::facts::Facts;
 use super::part::{Document, Part, inflate};
 
 fn contents(form: Form) -> Contents {
@@ -245,6 +246,51 @@ fn a_container_reads_as_kubernetes_describes_it() {
         entry["fieldsV1"]["allOf"][0]["$ref"],
         "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
     );
+}
+
+#[test]
+fn facts_are_of_types_and_fields_that_there_are() {
+    let types = table::types();
+    for place in Facts::read().places() {
+        let (name, field) = place.split_once('#').unwrap_or((place, ""));
+        let object = types.get(name).map(|index| table::object(*index));
+        let fields = &object.unwrap_or_else(|| panic!("{place}")).fields;
+        assert!(field.is_empty() || fields.iter().any(|known| known.name == field), "{place}");
+    }
+}
+
+#[test]
+fn unions_and_defaults_that_nobody_fills_in_are_told() {
+    let schemas = v3("api/v1")["components"]["schemas"].take();
+    let of = |name: &str| &schemas[format!("io.k8s.api.core.v1.{name}")];
+    let union = &of("SeccompProfile")["x-kubernetes-unions"][0];
+    assert_eq!(union["discriminator"], "type");
+    assert_eq!(union["fields-to-discriminateBy"]["localhostProfile"], "LocalhostProfile");
+    assert_eq!(of("Event")["required"], serde_json::json!(["metadata", "involvedObject"]));
+    assert_eq!(of("ReplicationControllerSpec")["properties"]["replicas"]["default"], 1);
+    let action = &of("ContainerRestartRule")["properties"]["action"];
+    assert_eq!((&action["type"], action.get("default")), (&"string".into(), None));
+    let schemas = v3("apis/authentication.k8s.io/v1")["components"]["schemas"].take();
+    let extra = &schemas["io.k8s.api.authentication.v1.UserInfo"]["properties"]["extra"];
+    assert_eq!(extra["additionalProperties"].get("x-kubernetes-list-type"), None);
+    let v2 = json(&contents(Form::V2).v2());
+    let union = &v2["definitions"]["io.k8s.api.flowcontrol.v1.Subject"]["x-kubernetes-unions"];
+    assert_eq!(union[0]["discriminator"], "kind");
+}
+
+#[test]
+fn a_deletion_tells_what_it_answers_with() {
+    let paths = v3("api/v1")["paths"].take();
+    let answer = |path: &str| {
+        let content = &paths[path]["delete"]["responses"]["200"]["content"]["application/json"];
+        content["schema"]["$ref"].as_str().unwrap().rsplit('.').next().unwrap().to_owned()
+    };
+    assert_eq!(answer("/api/v1/namespaces/{namespace}/pods/{name}"), "Pod");
+    assert_eq!(answer("/api/v1/namespaces/{namespace}/pods"), "Status");
+    assert_eq!(answer("/api/v1/namespaces/{namespace}/secrets/{name}"), "Status");
+    assert_eq!(answer("/api/v1/namespaces/{name}"), "Status");
+    let endpoints = &paths["/api/v1/namespaces/{namespace}/endpoints"]["post"];
+    assert_eq!(endpoints["description"], "create Endpoints");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `pods/ephemeralcontainers`: containers are added to a running pod, never changed or removed.
 
 use serde_json::Value;
-use steersman_rules::field::FieldError;
+use steersman_rules::field::{FieldError, NOWHERE};
 use steersman_rules::rules::internal;
 
 use crate::document::items;
@@ -26,7 +26,7 @@ pub(super) fn taken(old: &Value, new: &Value) -> Value {
 pub(super) fn mistakes(old: &Value, new: &Value) -> Vec<FieldError> {
     if old["metadata"]["annotations"].get(MIRROR).is_some() {
         let why = "static pods do not support ephemeral containers";
-        return vec![FieldError::forbidden("", why)];
+        return vec![FieldError::forbidden(NOWHERE, why)];
     }
     let mut errors = Vec::new();
     for container in items(&old["spec"][LIST]) {

@@ -59,18 +59,20 @@ fn keeps_uid(writer: &Writer<'_>) -> bool {
 
 /// Refuses a change of a part that is not allowed.
 pub(super) async fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let rules = writer.resource.rules;
     let mut errors = match writer.subresource {
+        "ephemeralcontainers" | "resize" => rules.validate_existing(new),
+        _ => Vec::new(),
+    };
+    errors.extend(match writer.subresource {
         "finalize" => finalizers(new),
         "ephemeralcontainers" => ephemeral_containers::mistakes(old, new),
-        "resize" => resize::mistakes(writer.resource.rules, old, new),
+        "resize" => resize::mistakes(rules, old, new),
         _ => match writer.effects() {
             Some(effects) => effects.validate(writer.seen(), Some(old), new).await?,
             None => Vec::new(),
         },
-    };
-    if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
-        errors.extend(writer.resource.rules.validate_existing(new));
-    }
+    });
     if errors.is_empty() {
         return validate::changed_status(writer, old, new);
     }

@@ -1,7 +1,7 @@
 //! `pods/resize`: how much CPU and memory the containers of a pod get, and nothing else.
 
 use serde_json::{Map, Value};
-use steersman_rules::field::FieldError;
+use steersman_rules::field::{FieldError, NOWHERE};
 use steersman_rules::rules::Rules;
 
 use super::ephemeral_containers::MIRROR;
@@ -11,9 +11,6 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// What may be resized in place.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
-
-/// How Kubernetes writes the path of a mistake that is in no field.
-const NOWHERE: &str = "[]";
 
 /// The old pod with the resources of the new one's containers. Containers that do not match
 /// stay as the client sent them, for [`mistakes`] to name.
@@ -58,10 +55,6 @@ pub(super) fn mistakes(rules: &Rules, old: &Value, new: &Value) -> Vec<FieldErro
     if old["spec"]["os"]["name"] == "windows" {
         return forbid(NOWHERE, "windows pods cannot be resized");
     }
-    let disordered = disorder(old, new);
-    if !disordered.is_empty() {
-        return disordered;
-    }
     let mut errors = Vec::new();
     if class(rules, old) != class(rules, new) {
         let why = "Pod QOS Class may not change as a result of resizing";
@@ -70,19 +63,44 @@ pub(super) fn mistakes(rules: &Rules, old: &Value, new: &Value) -> Vec<FieldErro
     if !is_supported(old) {
         errors.extend(forbid("spec", "Pod running on node without support for resize"));
     }
+    errors.extend(of_pod(old, new));
     if !items(&old["status"]["nodeAllocatableResourceClaimStatuses"]).is_empty() {
         let why = "pods with node allocatable resource claims cannot be resized";
         errors.extend(forbid("spec", why));
     }
-    for list in LISTS {
-        let pairs = items(&old["spec"][list]).iter().zip(items(&new["spec"][list]));
-        for (i, (old, new)) in pairs.enumerate() {
-            let path = format!("spec.{list}[{i}]");
-            errors.extend(of_container(old, new, &path, list));
+    let disordered = disorder(old, new);
+    if disordered.is_empty() {
+        errors.extend(of_containers(old, new));
+    }
+    errors.extend(disordered);
+    errors
+}
+
+/// What is taken away from containers comes before what may not change, and there those that start
+/// first come first.
+fn of_containers(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for list in LISTS.into_iter().rev() {
+        for (i, (old, new)) in pairs(list, old, new) {
+            let path = format!("spec.{list}[{i}].resources");
+            errors.extend(removals(&old["resources"], &new["resources"], &path));
         }
     }
-    errors.extend(of_pod(old, new));
+    for list in LISTS {
+        for (i, (old, new)) in pairs(list, old, new) {
+            errors.extend(changes(old, new, &format!("spec.{list}[{i}]"), list));
+        }
+    }
     errors
+}
+
+/// The containers before and after, by their place.
+fn pairs<'a>(
+    list: &str,
+    old: &'a Value,
+    new: &'a Value,
+) -> impl Iterator<Item = (usize, (&'a Value, &'a Value))> {
+    items(&old["spec"][list]).iter().zip(items(&new["spec"][list])).enumerate()
 }
 
 /// The quality of service that a pod of this spec would be created with.
@@ -119,16 +137,21 @@ fn is_supported(pod: &Value) -> bool {
     running.is_none_or(|status| !status["resources"].is_null())
 }
 
-fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldError> {
+fn removals(before: &Value, after: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let before = &old["resources"];
-    let after = &new["resources"];
     for part in ["requests", "limits"] {
         if removed(&before[part], &after[part]) {
             let why = format!("resource {part} cannot be removed");
-            errors.push(FieldError::forbidden(format!("{path}.resources.{part}"), &why));
+            errors.push(FieldError::forbidden(format!("{path}.{part}"), &why));
         }
     }
+    errors
+}
+
+fn changes(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let before = &old["resources"];
+    let after = &new["resources"];
     // Kubernetes leaves the claims out of the new container when it compares: one that has had any
     // is taken for changed, and nobody minds one that gets some.
     let claims = !items(&before["claims"]).is_empty();

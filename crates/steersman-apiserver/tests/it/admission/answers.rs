@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::api::{Api, CONFIG_MAPS, config_map};
 use crate::webhooks::{
-    MUTATING, VALIDATING, allowed, configure, denied, message, serve_here, warnings, webhook,
-    webhook_with,
+    MUTATING, VALIDATING, allowed, configure, denied, message, patched, serve_here, warnings,
+    webhook, webhook_with,
 };
 
 #[tokio::test(start_paused = true)]
@@ -110,6 +110,57 @@ async fn a_webhook_that_fails_stops_the_request_or_is_passed_over_as_its_policy_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_webhooks_answer_is_counted_by_what_comes_of_it() {
+    let api = Api::start().await;
+    serve_here(&api, |request| match request["name"].as_str() {
+        Some("denied") => denied(&json!({"code": 409})),
+        Some("broken") => patched(&json!([{"op": "remove", "path": "/nothing"}])),
+        _ => allowed(),
+    });
+    configure(&api, MUTATING, "m", &[webhook("m")]).await;
+    let create = async |name: &str| api.post(CONFIG_MAPS, &config_map(name, &json!({}))).await;
+    create("denied").await.refused(409);
+    create("broken").await.refused(500);
+    create("fine").await.ok();
+    api.delete(&format!("{MUTATING}/m")).await.ok();
+    configure(&api, VALIDATING, "v", &[webhook("v")]).await;
+    create("other").await.ok();
+    let down = || Response::builder().status(502).body(Bytes::new()).unwrap();
+    let handler: steersman_apiserver::WebhookHandler =
+        Arc::new(move |_| async move { down() }.boxed());
+    api.server.serve_webhooks("https://webhooks.test", handler);
+    create("down").await.refused(500);
+    let ignored = webhook_with("v", &json!({"failurePolicy": "Ignore"}));
+    api.merge(&format!("{VALIDATING}/v"), &json!({"webhooks": [ignored]})).await.ok();
+    create("down").await.ok();
+    let metrics = api.get("/metrics").await;
+    let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    let of = |name: &str| format!("name=\"{name}.example.com\",operation=\"CREATE\"");
+    let (m, v) = (of("m"), of("v"));
+    let total = "apiserver_admission_webhook_request_total";
+    let rejected = "apiserver_admission_webhook_rejection_count";
+    for line in [
+        format!(r#"{total}{{code="200",{m},rejected="false",type="admit"}} 1"#),
+        format!(r#"{total}{{code="409",{m},rejected="true",type="admit"}} 1"#),
+        format!(r#"{total}{{code="0",{m},rejected="true",type="admit"}} 1"#),
+        format!(r#"{rejected}{{error_type="no_error",{m},rejection_code="409",type="admit"}} 1"#),
+        format!(
+            r#"{rejected}{{error_type="apiserver_internal_error",{m},rejection_code="0",type="admit"}} 1"#
+        ),
+        format!(r#"{total}{{code="200",{v},rejected="false",type="validating"}} 1"#),
+        format!(r#"{total}{{code="502",{v},rejected="true",type="validating"}} 1"#),
+        format!(r#"{total}{{code="502",{v},rejected="false",type="validating"}} 1"#),
+        format!(
+            r#"{rejected}{{error_type="calling_webhook_error",{v},rejection_code="502",type="validating"}} 1"#
+        ),
+        r#"apiserver_admission_webhook_fail_open_count{name="v.example.com",type="validating"} 1"#
+            .to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_webhook_that_does_not_answer_in_time_has_failed() {
     let api = Api::start().await;
     api.server
@@ -147,6 +198,10 @@ async fn an_answer_that_is_not_to_the_question_is_a_failure() {
         (
             json!({"response": {"patch": "e30=", "patchType": "JSONPatch"}}),
             "received undecodable patch in webhook response",
+        ),
+        (
+            json!({"response": {"patch": "W3sib3AiOiJ0ZXN0In1d", "patchType": "Merge"}}),
+            "calling webhook \"odd.example.com\": unsupported patch type \"Merge\"",
         ),
     ] {
         let handler = crate::webhooks::json_handler(move |review| {

@@ -223,7 +223,7 @@ async fn a_condition_that_does_not_compile_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_and_reviews_are_never_asked_about_and_a_removed_webhook_is_not_asked() {
+async fn configurations_are_never_asked_about_and_a_removed_webhook_is_not_asked() {
     let api = Api::start().await;
     let asked = serve_here(&api, |_| denied(&json!({"message": "nothing passes"})));
     let rules = json!([{
@@ -233,12 +233,58 @@ async fn configurations_and_reviews_are_never_asked_about_and_a_removed_webhook_
     configure(&api, VALIDATING, "wall", std::slice::from_ref(&wall)).await;
     configure(&api, MUTATING, "wall", &[wall]).await;
     api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(400);
-    let review = json!({"spec": {}});
-    api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await.ok();
     assert_eq!(asked.count(), 1);
     api.delete(&format!("{VALIDATING}/wall")).await.ok();
     api.delete(&format!("{MUTATING}/wall")).await.ok();
     api.config_map("a", &json!({})).await;
+    assert_eq!(asked.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_are_asked_about_like_what_is_stored() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |request| match request["kind"]["kind"].as_str() {
+        Some("SubjectAccessReview") => set("/spec/user", &json!("jane")),
+        _ => denied(&json!({"message": "no questions"})),
+    });
+    let rules = json!([{
+        "apiGroups": ["authentication.k8s.io", "authorization.k8s.io"], "apiVersions": ["*"],
+        "resources": ["*"], "operations": ["CREATE"],
+    }]);
+    let curious = webhook_with("curious", &json!({"rules": rules}));
+    configure(&api, MUTATING, "curious", &[curious]).await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let refused = api.post(path, &json!({})).await.refused(400);
+    assert!(message(&refused).ends_with("denied the request: no questions"));
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let spec = json!({"user": "eve", "nonResourceAttributes": {"verb": "get", "path": "/"}});
+    let answered = api.post(path, &json!({"spec": spec})).await.ok();
+    assert_eq!(asked.last()["object"]["spec"]["user"], "eve");
+    assert_eq!(answered["spec"]["user"], "jane");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_a_token_is_judged_with_what_the_server_fills_in() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| allowed());
+    let rules = json!([{
+        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["serviceaccounts/token"],
+        "operations": ["CREATE"],
+    }]);
+    let judge = webhook_with("judge", &json!({"rules": rules}));
+    configure(&api, VALIDATING, "judge", &[judge]).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+    api.post(accounts, &account).await.ok();
+    let answered = api.post(&format!("{accounts}/robot/token"), &json!({})).await.ok();
+    let judged = asked.last()["object"].clone();
+    assert_eq!(judged["metadata"]["name"], "robot");
+    assert_eq!(judged["spec"], answered["spec"]);
+    assert!(judged["spec"]["audiences"][0].is_string(), "{judged}");
+    // Nobody judges a request that makes no sense.
+    let short = json!({"spec": {"expirationSeconds": 1}});
+    api.post(&format!("{accounts}/robot/token"), &short).await.refused(422);
     assert_eq!(asked.count(), 1);
 }
 

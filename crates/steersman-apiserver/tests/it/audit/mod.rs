@@ -293,7 +293,7 @@ async fn plug_ins_and_webhooks_say_what_they_did() {
 
     serve_here(&api, |_| {
         let mut answer = patched(&json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]));
-        answer["auditAnnotations"] = json!({"seen": "yes"});
+        answer["auditAnnotations"] = json!({"seen": "yes", "no/name": "x"});
         answer
     });
     let mute = json!({
@@ -306,6 +306,7 @@ async fn plug_ins_and_webhooks_say_what_they_did() {
     let annotations = last(&record, "create")["annotations"].clone();
     let first = "webhook.admission.k8s.io/round_0_index_0";
     assert_eq!(annotations["adds.example.com/seen"], "yes");
+    assert_eq!(annotations.get("adds.example.com/no/name"), None);
     assert_eq!(
         annotations[format!("mutation.{first}")],
         r#"{"configuration":"m","webhook":"adds.example.com","mutated":true}"#
@@ -313,6 +314,12 @@ async fn plug_ins_and_webhooks_say_what_they_did() {
     let patch = annotations[format!("patch.{first}")].as_str().unwrap();
     assert!(patch.ends_with(r#","patchType":"JSONPatch"}"#), "{patch}");
     assert_eq!(annotations[format!("failed-open.validating.{first}")], "mute.example.com");
+    // A patch is told also if it leaves the object as it is.
+    api.config_map("b", &json!({"a": "b"})).await;
+    let annotations = last(&record, "create")["annotations"].clone();
+    assert_eq!(annotations[format!("patch.{first}")], patch);
+    let mutation = annotations[format!("mutation.{first}")].as_str().unwrap();
+    assert!(mutation.ends_with(r#""mutated":false}"#), "{mutation}");
 }
 
 /// Fails over whatever is looked at.

@@ -68,6 +68,9 @@ async fn who_is_not_let_in_is_told_without_what_was_shown() {
     let event = record.documents().last().unwrap().clone();
     assert_eq!(event["user"]["username"], "system:anonymous");
     assert!(!format!("{:?}", record.documents()).contains(SECRET_TOKEN));
+    let metrics = server.api.get("/metrics").await;
+    let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    assert!(metrics.contains("authentication_attempts{result=\"error\"} 1\n"), "{metrics}");
 }
 
 #[tokio::test]
@@ -85,6 +88,7 @@ async fn a_token_that_is_used_is_never_told() {
     let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
     for line in [
         "authentication_attempts{result=\"success\"} 1\n",
+        "authentication_duration_seconds_count{result=\"success\"} 1\n",
         "authenticated_user_requests{username=\"other\"} 1\n",
         "authorization_attempts_total{result=\"allowed\"} ",
     ] {

@@ -132,6 +132,9 @@ async fn what_kubelets_ask_for_lasts_a_year() {
     // It is stale from then on, and still good.
     server.seconds_pass(3607 + 3600);
     assert!(server.bearer(&extended).await.is_ok());
+    let metrics = server.api.get("/metrics").await;
+    let metrics = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    assert!(metrics.contains("\nserviceaccount_stale_tokens_total 1\n"), "{metrics}");
     assert_eq!(server.refused(&plain).await, "service account token has expired");
     server.seconds_pass(365 * 24 * 3600);
     assert_eq!(server.refused(&extended).await, "service account token has expired");

@@ -92,6 +92,8 @@ async fn a_role_is_bound_only_by_whom_has_it() {
             jane.post(&path, &binding("b", "ClusterRole", "none", "jane")).await.refused(404);
         let missing = "clusterrole.rbac.authorization.k8s.io \"none\" not found";
         assert_eq!(refused["message"], missing);
+        let refused = jane.post(&path, &binding("b", "Group", "pods", "jane")).await.refused(500);
+        assert_eq!(refused["message"], "unsupported role reference kind: \"Group\"");
         jane.post(&path, &binding("b", "ClusterRole", "pods", "bob")).await.ok();
         // Who may change the subjects of a binding hands out its role.
         api.post(&path, &binding("s", "ClusterRole", "secrets", "bob")).await.ok();

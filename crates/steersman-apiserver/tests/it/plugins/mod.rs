@@ -3,6 +3,7 @@
 mod classes;
 mod configuration;
 mod events;
+mod images;
 mod namespaces;
 mod nodes;
 mod owners;

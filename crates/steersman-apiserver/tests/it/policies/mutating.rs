@@ -199,6 +199,20 @@ async fn a_policy_is_evaluated_again_if_others_change_the_object_after_it() {
     }
 }
 
+/// As in Kubernetes, it is evaluated again for its own change.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_an_object_is_evaluated_again_by_itself() {
+    for (wish, expected) in [("IfNeeded", "xx"), ("Never", "x")] {
+        let api = Api::start().await;
+        let append = "Object{data: Object.data{k: object.data.k + 'x'}}";
+        let mut fields = applying(append);
+        fields["reinvocationPolicy"] = wish.into();
+        change(&api, "p", &fields, &json!({})).await;
+        let made = api.config_map("a", &json!({"k": ""})).await;
+        assert_eq!(made["data"], json!({"k": expected}), "{wish}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn deletions_are_not_changed_and_updates_are() {
     let api = Api::start().await;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Deployment, LATER, NOON, containers};
 use crate::apply::fieldset::{FieldSet, MOVED};
-use crate::apply::{Sole, Track, track};
+use crate::apply::managed_fields::{ManagerId, Operation};
+use crate::apply::{Sole, Track, keep_times, track};
 use crate::schema::Schema;
 
 #[test]
@@ -124,6 +125,27 @@ fn an_apply_that_changes_nothing_keeps_even_the_time() {
 }
 
 #[test]
+fn times_go_back_if_nothing_else_has_changed_in_the_end() {
+    let mut web = Deployment::new();
+    web.apply("ci", json!({"replicas": 3}));
+    let old = web.live().clone();
+    let mut later = old.clone();
+    later["metadata"]["managedFields"][0]["time"] = json!(LATER);
+    let mut same = later.clone();
+    keep_times(&old, &mut same);
+    assert_eq!(same, old);
+    let mut other = later.clone();
+    other["spec"]["replicas"] = json!(4);
+    let mut shared = later.clone();
+    shared["metadata"]["managedFields"][0]["manager"] = json!("cd");
+    for mut changed in [other, shared] {
+        let before = changed.clone();
+        keep_times(&old, &mut changed);
+        assert_eq!(changed, before);
+    }
+}
+
+#[test]
 fn the_time_moves_when_something_changes() {
     let mut web = Deployment::new();
     web.apply("ci", json!({"replicas": 3}));
@@ -144,6 +166,26 @@ fn entries_are_sorted_by_operation_then_age_then_name() {
     web.now = LATER;
     web.apply("a-applier", json!({"progressDeadlineSeconds": 1}));
     assert_eq!(web.managers(), ["b-applier", "a-applier", "a-updater", "z-updater"]);
+}
+
+#[test]
+fn managers_are_in_the_order_of_what_kubernetes_knows_them_by() {
+    let expected = [
+        ("a b", Operation::Update, ""),
+        ("a", Operation::Apply, "status"),
+        ("a", Operation::Apply, ""),
+        ("a", Operation::Update, "scale"),
+        ("a", Operation::Update, "status"),
+        ("a", Operation::Update, ""),
+        ("a-b", Operation::Apply, ""),
+    ];
+    let id = |(manager, operation, subresource)| {
+        ManagerId::new(operation, manager, "apps/v1", subresource)
+    };
+    let mut ids = expected.map(id);
+    ids.reverse();
+    ids.sort();
+    assert_eq!(ids, expected.map(id));
 }
 
 #[test]
@@ -242,10 +284,13 @@ fn fields_v1_survives_reading_and_writing() {
         },
     });
     assert_eq!(FieldSet::decode(&fields).unwrap().encode(), fields);
-    for bad in [json!({"x:y": {}}), json!({"nocolon": {}}), json!({"k:[1]": {}}), json!({"f:a": 1})]
+    for bad in
+        [json!({"xy:z": {}}), json!({"nocolon": {}}), json!({"k:[1]": {}}), json!({"f:a": 1})]
     {
         assert!(FieldSet::decode(&bad).is_err(), "{bad}");
     }
+    let of_later = json!({"f:a": {"x:y": {"f:b": {}}}, "f:c": null, "x:y": 1});
+    assert_eq!(FieldSet::decode(&of_later).unwrap().encode(), json!({"f:a": {}, "f:c": {}}));
 }
 
 /// An object with managers who each own a key, as a client sends it.

@@ -280,3 +280,28 @@ fn kubectl_may_take_over_what_its_annotation_says() {
     web.update("hpa", |object| object["spec"]["replicas"] = json!(7));
     assert!(web.try_apply("kubectl", json!({"replicas": 5})).is_err(), "changed since");
 }
+
+#[test]
+fn the_annotation_is_json_that_a_page_may_include_and_goes_where_there_is_no_room_for_it() {
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let mut web = Deployment::new();
+    web.update("kubectl-client-side-apply", |object| {
+        object["metadata"]["annotations"] = json!({annotation: "{}"});
+    });
+    let annotations = |applied: &Value| {
+        let request = Apply { force: true, ..web.request("kubectl", applied) };
+        apply(request).unwrap()["metadata"]["annotations"].clone()
+    };
+    let mut applied = deployment(containers(json!([{"name": "a", "args": ["a<b"]}])));
+    applied["metadata"]["annotations"] = json!({annotation: "x"});
+    let text = concat!(
+        r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{},"#,
+        r#""name":"web","namespace":"default"},"spec":{"template":{"spec":{"containers":"#,
+        r#"[{"args":["a\u003cb"],"name":"a"}]}}}}"#,
+        "\n",
+    );
+    assert_eq!(annotations(&applied), json!({annotation: text}));
+    let long = "x".repeat(300_000);
+    let applied = deployment(containers(json!([{"name": "a", "args": [long]}])));
+    assert_eq!(annotations(&applied), json!({}));
+}

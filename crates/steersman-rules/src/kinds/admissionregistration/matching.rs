@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::admission_policy::Compiler;
 use crate::names;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{each, fill, fill_text, text};
+use crate::rules::document::{each, fill, text};
 use crate::rules::label_selector::label_selector;
 
 /// How admission ends when nobody answers.
@@ -33,7 +33,7 @@ pub(super) fn match_defaults(object: &mut Value) {
 pub(super) fn match_resources_defaults(constraints: &mut Value) {
     match_defaults(constraints);
     for rules in ["resourceRules", "excludeResourceRules"] {
-        each(constraints, rules, |rule| fill_text(rule, "scope", "*"));
+        each(constraints, rules, |rule| fill(rule, "scope", "*"));
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn match_resources(part: &At<'_, '_>, errors: &mut Errors) {
     if part.is_absent() {
         return;
     }
-    part.at("matchPolicy").requires_one_of(MATCH_POLICIES, errors);
+    part.at("matchPolicy").requires_known(MATCH_POLICIES, errors);
     label_selector(&part.at("namespaceSelector"), errors);
     label_selector(&part.at("objectSelector"), errors);
     for list in ["resourceRules", "excludeResourceRules"] {

@@ -32,7 +32,7 @@ pub(super) enum Role {
 /// The mistakes in what both kinds of policies say; gives what compiles the other expressions.
 pub(super) fn check(policy: &At<'_, '_>, old: &Value, role: Role, errors: &mut Errors) -> Compiler {
     let spec = policy.at("spec");
-    spec.at("failurePolicy").requires_one_of(FAILURE_POLICIES, errors);
+    spec.at("failurePolicy").requires_known(FAILURE_POLICIES, errors);
     check_param_kind(&spec.at("paramKind"), errors);
     let constraints = spec.at("matchConstraints");
     if constraints.is_absent() {
@@ -84,19 +84,7 @@ fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {
     let version = param.at("apiVersion");
     let kind = param.at("kind");
     if version.require(errors) {
-        let given = version.text();
-        let (group, number) = given.split_once('/').unwrap_or(("", given));
-        let path = version.path();
-        if number.contains('/') {
-            errors.push(version.invalid(&format!("unexpected GroupVersion string: {given}")));
-        } else if !group.is_empty() {
-            errors.extend(names::invalid(&path, group, names::dns1123_subdomain));
-        }
-        if number.is_empty() {
-            errors.push(version.invalid("version must be specified"));
-        } else if !number.contains('/') {
-            errors.extend(names::invalid(&path, number, names::dns1035_label));
-        }
+        check_group_version(&version, errors);
     }
     if kind.require(errors) {
         let complaints = names::dns1035_label(&kind.text().to_lowercase());
@@ -104,6 +92,23 @@ fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {
             let rule = "may have mixed case, but should otherwise match: ";
             errors.push(kind.invalid(&format!("{rule}{}", complaints.join(","))));
         }
+    }
+}
+
+fn check_group_version(version: &At<'_, '_>, errors: &mut Errors) {
+    let given = version.text();
+    let (group, number) = given.split_once('/').unwrap_or(("", given));
+    if number.contains('/') {
+        errors.push(version.invalid(&format!("unexpected GroupVersion string: {given}")));
+        return;
+    }
+    if !group.is_empty() {
+        version.with(&group.into()).follows_at_once(names::dns1123_subdomain, errors);
+    }
+    if number.is_empty() {
+        errors.push(version.invalid("version must be specified"));
+    } else {
+        version.with(&number.into()).follows_at_once(names::dns1035_label, errors);
     }
 }
 

@@ -71,8 +71,8 @@ fn columns() -> Vec<Column> {
 fn param_ref(binding: &Value, _: Timestamp) -> Value {
     let reference = &binding["spec"]["paramRef"];
     match (text(&reference["namespace"]), text(&reference["name"])) {
-        ("", "") if reference["selector"].is_null() => "<unset>".into(),
-        (_, "") => cells::selector(&reference["selector"]).into(),
+        (_, "") if reference["selector"].is_null() => "<unset>".into(),
+        (_, "") => cells::selector_as_go_prints(&reference["selector"]).into(),
         ("", name) => format!("*/{name}").into(),
         (namespace, name) => format!("{namespace}/{name}").into(),
     }

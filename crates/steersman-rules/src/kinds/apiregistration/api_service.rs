@@ -66,10 +66,10 @@ fn service(api: &Value, _: Timestamp) -> Value {
 
 fn available(api: &Value, _: Timestamp) -> Value {
     match condition(api, "Available") {
-        Some(condition) if condition["status"] == "True" => "True".into(),
-        Some(condition) => {
-            format!("{} ({})", text(&condition["status"]), text(&condition["reason"])).into()
-        }
+        Some(condition) => match (text(&condition["status"]), text(&condition["reason"])) {
+            (status @ "True", _) | (status, "") => status.into(),
+            (status, reason) => format!("{status} ({reason})").into(),
+        },
         None => "Unknown".into(),
     }
 }
@@ -91,17 +91,13 @@ fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         }
     }
     if !group.is_empty() {
-        let complaints = names::dns1123_subdomain(group.text());
-        errors.extend((!complaints.is_empty()).then(|| group.invalid(&complaints.join(","))));
+        group.follows(names::dns1123_subdomain, errors);
     } else if version.text() != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";
         errors.push(group.required(detail));
     }
-    let complaints = names::dns1035_label(version.text());
-    if !complaints.is_empty() {
-        let given = Value::from(version.text());
-        errors.push(FieldError::invalid(version.path(), &given, &complaints.join(",")));
-    }
+    let given = Value::from(version.text());
+    version.with(&given).follows(names::dns1035_label, errors);
     for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
         let priority = spec.at(key);
         if priority.number_or_zero() <= 0 || priority.number_or_zero() > max {

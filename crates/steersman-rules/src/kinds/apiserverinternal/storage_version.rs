@@ -1,7 +1,7 @@
 //! `StorageVersion`: in which version each API server stores the objects of a resource, and whether all
 //! agree.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, text};
-use crate::table::cells::at_most;
+use crate::table::cells::at_most_or_unset;
 use crate::table::{Column, age};
 
 /// So many servers are shown.
@@ -31,7 +31,12 @@ const RULES: Rules = Rules { status: Some(|| json!({})), check_status, ..Rules::
 
 fn check_status(version: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let status = version.at("status");
+    let mut seen = HashSet::new();
     for server in status.each("storageVersions") {
+        let id = server.at("apiServerID");
+        if !seen.insert(id.text()) {
+            errors.push(id.duplicate());
+        }
         check_server(&server, errors);
     }
     check_common(&status, errors);
@@ -41,22 +46,31 @@ fn check_status(version: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
 fn check_server(server: &At<'_, '_>, errors: &mut Errors) {
     server.at("apiServerID").follows(names::dns1123_subdomain, errors);
     let encodes = server.at("encodingVersion");
-    check_api_version(&encodes, errors);
+    encodes.follows_at_once(api_version, errors);
     for decodes in server.each("decodableVersions") {
-        check_api_version(&decodes, errors);
+        decodes.follows_at_once(api_version, errors);
     }
     let all = server.at("decodableVersions");
-    if !all.list().iter().any(|decodes| text(decodes) == encodes.text()) {
+    let versions: Vec<&str> = all.list().iter().map(text).collect();
+    let listed = versions.join(" ");
+    let decodable: HashSet<&str> = versions.into_iter().collect();
+    if !decodable.contains(encodes.text()) {
         let detail = format!("decodableVersions must include encodingVersion {}", encodes.text());
         errors.push(all.invalid(&detail));
     }
-}
-
-/// Complains of all that is wrong with a version of a group at once.
-fn check_api_version(version: &At<'_, '_>, errors: &mut Errors) {
-    let complaints = api_version(version.text());
-    if !complaints.is_empty() {
-        errors.push(version.invalid(&complaints.join(",")));
+    for serves in server.each("servedVersions") {
+        serves.follows_at_once(api_version, errors);
+        if errors.is_full() {
+            return;
+        }
+        if !decodable.contains(serves.text()) {
+            let served = serves.text();
+            let detail = format!(
+                "individual served version : {served} must be included in decodableVersions : \
+                 [{listed}]"
+            );
+            errors.push(serves.invalid(&detail));
+        }
     }
 }
 
@@ -128,11 +142,8 @@ fn check_conditions(status: &At<'_, '_>, errors: &mut Errors) {
             errors.push(kind.invalid(&detail));
         }
         kind.follows(names::qualified_name, errors);
-        for complaint in names::qualified_name(text(&condition["status"])) {
-            errors.push(at.at("status").invalid_value(kind.text(), &complaint));
-        }
-        at.at("reason").require_because("reason cannot be empty", errors);
-        at.at("message").require_because("message cannot be empty", errors);
+        at.at("status").follows(names::qualified_name, errors);
+        at.require_all(&["reason", "message"], errors);
     }
 }
 
@@ -150,7 +161,7 @@ fn storage_versions(version: &Value, _: Timestamp) -> Value {
         format!("{id}={encodes}")
     };
     let servers = items(&version["status"]["storageVersions"]).iter();
-    at_most(&servers.map(of_server).collect::<Vec<_>>(), SHOWN).into()
+    at_most_or_unset(&servers.map(of_server).collect::<Vec<_>>(), SHOWN).into()
 }
 
 #[cfg(test)]
@@ -202,6 +213,33 @@ mod tests {
     }
 
     #[test]
+    fn a_server_is_told_of_once_and_serves_what_it_decodes() {
+        let mut first = server("a", "v1", &["v1", "v2"]);
+        first["servedVersions"] = json!(["v2", "v3", "V"]);
+        let told = told(&status(&[first, server("a", "v1", &["v1"])], Some("v1")));
+        let list = "status.storageVersions";
+        let unknown = "must be included in decodableVersions : [v1 v2]";
+        assert_eq!(
+            [&told[0], &told[2], &told[3]],
+            [
+                &format!(
+                    "{list}[0].servedVersions[1]: Invalid value: \"v3\": individual served version \
+                     : v3 {unknown}"
+                ),
+                &format!(
+                    "{list}[0].servedVersions[2]: Invalid value: \"V\": individual served version : \
+                     V {unknown}"
+                ),
+                &format!("{list}[1].apiServerID: Duplicate value: \"a\""),
+            ]
+        );
+        assert!(
+            told[1].contains("servedVersions[2]: Invalid value: \"V\": version part: a DNS-1035")
+        );
+        assert_eq!(told.len(), 4);
+    }
+
+    #[test]
     fn what_is_common_is_what_all_say() {
         let [one, two] = ["v1", "v2"].map(|it| server(it, it, &["v1", "v2"]));
         for (servers, common, expected) in [
@@ -221,7 +259,7 @@ mod tests {
                 Some("the actual common encoding version is v1"),
             ),
             (&[one.clone(), two.clone()], None, None),
-            (&[one.clone(), one.clone()], Some("v1"), None),
+            (&[one.clone(), server("other", "v1", &["v1"])], Some("v1"), None),
         ] {
             let told = told(&status(servers, common));
             let found: Vec<&str> = told.iter().map(|it| it.rsplit(": ").next().unwrap()).collect();
@@ -239,7 +277,7 @@ mod tests {
             [
                 "status[1].type: Invalid value: \"A\": the type of the condition is not unique, it \
                  also appears in conditions[0]",
-                "status[1].reason: Required value: reason cannot be empty",
+                "status[1].reason: Required value",
             ]
         );
     }
@@ -251,7 +289,7 @@ mod tests {
                 (0..count).map(|number| server(&format!("s{number}"), "v1", &["v1"])).collect();
             storage_versions(&status(&servers, Some("v1")), Timestamp::UNIX_EPOCH)
         };
-        assert_eq!(shown(0), "<none>");
+        assert_eq!(shown(0), "<unset>");
         assert_eq!(shown(2), "s0=v1,s1=v1");
         assert_eq!(shown(5), "s0=v1,s1=v1,s2=v1 + 2 more...");
     }

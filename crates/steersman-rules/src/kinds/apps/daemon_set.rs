@@ -10,6 +10,7 @@ use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, fill_text, same, set, text, within};
 use crate::rules::label_selector::{label_selector, matches};
 use crate::rules::rollout::{Counts, amount, at_most_all, int_or_percent};
+use crate::strconv::parse_int;
 use crate::table::cells::labels;
 use crate::table::template::containers_and_selector;
 use crate::table::{Column, age};
@@ -50,6 +51,12 @@ const RULES: Rules = Rules {
     },
     check,
     check_status: |set, old, errors| COUNTS.check(set, old, errors),
+    // Who writes the status does not count the versions of the template.
+    prepare_status: |old, new| set_template_generation(new, template_generation(old).unwrap_or(1)),
+    unreadable: |set| {
+        let generation = set["metadata"]["annotations"][TEMPLATE_GENERATION].as_str()?;
+        parse_int(generation).err().map(|why| why.to_string())
+    },
     warn: |set, old| {
         let same = |old| template_generation(old) == template_generation(set);
         if old.is_some_and(same) {
@@ -172,6 +179,9 @@ fn update_strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
                 _ => {}
             }
         }
-        _ => errors.push(strategy.not_supported(&["RollingUpdate", "OnDelete"])),
+        _ => {
+            let known = ["RollingUpdate", "OnDelete"];
+            errors.push(strategy.not_supported_as("DaemonSetUpdateStrategy", &known));
+        }
     }
 }

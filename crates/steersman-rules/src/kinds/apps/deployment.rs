@@ -7,8 +7,11 @@ use crate::kinds::core::pod::{defaults, disabled};
 use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, fill_text, same, within};
+use crate::rules::document::{
+    fill, fill_text, keep_annotation, remove, same, set, text, within, within_existing,
+};
 use crate::rules::rollout::{Counts, amount, at_most_all, int_or_percent};
+use crate::strconv::{NumberError, parse_int};
 use crate::table::template::{containers_and_selector, ready_of_wanted};
 use crate::table::{Column, age};
 
@@ -35,6 +38,13 @@ const RULES: Rules = Rules {
         deployment.at("spec.selector").unchanged_as("*raw", before, errors);
     },
     check_status: |deployment, old, errors| COUNTS.check(deployment, old, errors),
+    // Who writes the status does not say where to go back to.
+    prepare_status: |old, deployment| keep_annotation(old, deployment, ROLLBACK_TO),
+    unreadable: |deployment| {
+        let why = rollback_to(deployment)?.err()?;
+        let given = text(&deployment["metadata"]["annotations"][ROLLBACK_TO]);
+        Some(format!("failed to parse annotation[{ROLLBACK_TO}]={given} as int64: {why}"))
+    },
     // Annotations of a Deployment are copied to its ReplicaSets, so they count.
     is_new_generation: |old, new| {
         !same(&old["metadata"]["annotations"], &new["metadata"]["annotations"])
@@ -42,6 +52,9 @@ const RULES: Rules = Rules {
     warn: template::warnings_of_replicas,
     ..Rules::NONE
 };
+
+/// The revision to go back to, which was a field of the spec once and is one to Kubernetes still.
+const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 /// How Deployments and ReplicaSets are named in complaints about their templates.
 pub(super) const NAMES: template::Kind =
@@ -74,6 +87,7 @@ fn columns() -> Vec<Column> {
 }
 
 fn default(deployment: &mut Value) {
+    default_rollback(deployment);
     within(deployment, "spec", |spec| {
         fill(spec, "replicas", 1);
         fill(spec, "revisionHistoryLimit", 10);
@@ -91,6 +105,24 @@ fn default(deployment: &mut Value) {
     });
 }
 
+/// The revision to go back to, if there is one.
+fn rollback_to(deployment: &Value) -> Option<Result<i64, NumberError>> {
+    let revision = text(&deployment["metadata"]["annotations"][ROLLBACK_TO]);
+    (!revision.is_empty()).then(|| parse_int(revision))
+}
+
+/// Writes the revision to go back to as a number is written. An empty one is none.
+fn default_rollback(deployment: &mut Value) {
+    let revision = rollback_to(deployment).and_then(Result::ok);
+    within_existing(deployment, "metadata", |metadata| {
+        within_existing(metadata, "annotations", |annotations| match revision {
+            Some(revision) => set(annotations, ROLLBACK_TO, revision.to_string()),
+            None if annotations[ROLLBACK_TO] == "" => drop(remove(annotations, ROLLBACK_TO)),
+            None => {}
+        });
+    });
+}
+
 fn check(deployment: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let spec = deployment.at("spec");
     spec.at("replicas").not_negative(errors);
@@ -100,6 +132,10 @@ fn check(deployment: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let deadline = spec.at("progressDeadlineSeconds");
     ready.not_negative(errors);
     spec.at("revisionHistoryLimit").not_negative(errors);
+    if let Some(Ok(revision @ ..0)) = rollback_to(deployment.value) {
+        let why = "must be greater than or equal to 0";
+        errors.push(spec.at("rollback.version").invalid_value(revision, why));
+    }
     deadline.not_negative(errors);
     if deadline.number().is_some_and(|seconds| seconds <= ready.number_or_zero()) {
         errors.push(deadline.invalid("must be greater than minReadySeconds"));
@@ -115,7 +151,10 @@ fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
         }
         "Recreate" => {}
         "RollingUpdate" => rolling_update(&rolling, errors),
-        _ => errors.push(strategy.not_supported(&["Recreate", "RollingUpdate"])),
+        _ => {
+            let known = ["Recreate", "RollingUpdate"];
+            errors.push(strategy.not_supported_as("DeploymentStrategy", &known));
+        }
     }
 }
 

@@ -136,7 +136,7 @@ fn default(set: &mut Value) {
     });
 }
 
-/// The claims of sets made before today's rules are let be.
+/// The claims and the service of sets made before today's rules are let be.
 fn check(set: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = set.at("spec");
     policies(&spec, errors);
@@ -145,7 +145,7 @@ fn check(set: &At<'_, '_>, old: &Value, errors: &mut Errors) {
             claim::check_spec(&claim.at("spec"), &Value::Null, errors);
         }
     }
-    validate(&spec, errors);
+    validate(&spec, old, errors);
 }
 
 fn warn(set: &Value, old: Option<&Value>) -> Vec<String> {
@@ -164,15 +164,19 @@ fn warn(set: &Value, old: Option<&Value>) -> Vec<String> {
     found
 }
 
-fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
+fn validate(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     spec.at("replicas").not_negative(errors);
     spec.at("minReadySeconds").not_negative(errors);
     spec.at("ordinals.start").not_negative(errors);
-    spec.at("serviceName").may_follow(names::dns1123_label, errors);
+    if old.is_null() {
+        spec.at("serviceName").may_follow(names::dns1123_label, errors);
+    }
     let shaped = shaped(spec.value);
     let shaped = At::new(shaped.as_ref().unwrap_or(spec.value), "spec");
     if template::selects(&shaped, NAMES, errors) {
         template::validate_template(&shaped.at("template"), errors);
+        // Of a set, Kubernetes looks at these twice.
+        template::validate_metadata(&shaped.at("template"), errors);
     } else {
         errors.push(unexplained(&spec.at("selector")));
     }
@@ -181,7 +185,7 @@ fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
 
 /// Of a set, Kubernetes does not say what is wrong with the whole selector.
 fn unexplained(selector: &At<'_, '_>) -> FieldError {
-    let error = selector.invalid("");
+    let error = selector.invalid_as("raw", "");
     let text = error.text.trim_end_matches(": ").to_owned();
     FieldError { text, ..error }
 }

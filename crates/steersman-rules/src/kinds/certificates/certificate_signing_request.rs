@@ -6,9 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest};
+use steersman_values::quoted;
+use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest};
 
 use crate::field::FieldError;
+use crate::kinds::core::key_pair::pem::{self, Block};
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::resource::Effect;
@@ -47,8 +49,8 @@ const RULES: Rules = Rules {
     },
     check_status: |request, old, errors| {
         check_conditions(request, old, errors);
-        kept(request, old, errors);
         check_certificate(request, old, errors);
+        kept(request, old, errors);
     },
     ..Rules::NONE
 };
@@ -217,13 +219,18 @@ fn check_conditions(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What was decided stays decided.
+/// What was decided stays decided, and what was signed is kept.
 fn kept(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     for kind in DECISIONS {
         if count(request.value, kind) < count(old, kind) {
             let detail = format!("updates may not remove a condition of type {kind:?}");
             errors.push(FieldError::forbidden("status.conditions", &detail));
         }
+    }
+    let before = certificate(old);
+    if !before.is_empty() && before != certificate(request.value) {
+        let detail = "updates may not modify existing certificate content";
+        errors.push(FieldError::forbidden("status.certificate", detail));
     }
 }
 
@@ -233,37 +240,81 @@ fn count(request: &Value, kind: &str) -> usize {
 }
 
 fn check_certificate(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    let before = text(&old["status"]["certificate"]);
-    let after = text(&request.value["status"]["certificate"]);
-    if before == after {
+    let given = certificate(request.value);
+    if given == certificate(old) {
         return;
     }
-    if let Some(why) = not_certificates(after) {
+    if let Some(why) = not_certificates(given) {
         let shown = Value::from("<certificate data>");
         errors.push(FieldError::invalid("status.certificate", &shown, &why));
     }
-    if !before.is_empty() {
-        let detail = "updates may not modify existing certificate content";
-        errors.push(FieldError::forbidden("status.certificate", detail));
-    }
+}
+
+fn certificate(request: &Value) -> &str {
+    text(&request["status"]["certificate"])
 }
 
 /// Why these are no certificates; none at all are fine.
 fn not_certificates(encoded: &str) -> Option<String> {
-    let pem = STANDARD.decode(encoded).unwrap_or_default();
-    if pem.is_empty() {
-        return None;
+    let given = STANDARD.decode(encoded).unwrap_or_default();
+    let blocks = pem::blocks(&given);
+    if blocks.is_empty() && !given.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
     }
-    let mut blocks = 0;
-    for block in Pem::iter_from_buffer(&pem).flatten() {
-        if block.label != "CERTIFICATE" {
-            let found = block.label;
-            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {found:?}"));
-        }
-        if X509Certificate::from_der(&block.contents).is_err() {
+    blocks.iter().find_map(no_certificates)
+}
+
+/// Why a block does not hold certificates.
+fn no_certificates(block: &Block) -> Option<String> {
+    if block.label != "CERTIFICATE" {
+        let found = quoted(&block.label);
+        return Some(format!("only CERTIFICATE PEM blocks are allowed, found {found}"));
+    }
+    if block.has_headers {
+        return Some("no PEM block headers are permitted".to_owned());
+    }
+    let mut rest = block.bytes.as_slice();
+    if rest.is_empty() {
+        return Some("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+    }
+    while !rest.is_empty() {
+        let Ok((after, _)) = X509Certificate::from_der(rest) else {
             return Some("x509: malformed certificate".to_owned());
-        }
-        blocks += 1;
+        };
+        rest = after;
     }
-    (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_of_a_certificate_holds_certificates_and_no_more() {
+        let block = |label: &str, body: &str| {
+            format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n")
+        };
+        let malformed = "x509: malformed certificate";
+        let none = "must contain at least one CERTIFICATE PEM block";
+        for (given, expected) in [
+            (String::new(), None),
+            ("AQID".to_owned(), Some(none)),
+            (block("CERTIFICATE", "AQ?D\n"), Some(none)),
+            (block("CERTIFICATE", "AQID\n"), Some(malformed)),
+            (
+                block("CERTIFICATE", ""),
+                Some("found CERTIFICATE PEM block containing 0 certificates"),
+            ),
+            (block("CERTIFICATE", "Name: a\n\nAQID\n"), Some("no PEM block headers are permitted")),
+            (
+                block("CERTIFICATE REQUEST", "AQID\n") + &block("CERTIFICATE", "AQID\n"),
+                Some("only CERTIFICATE PEM blocks are allowed, found \"CERTIFICATE REQUEST\""),
+            ),
+            (block("A", "AQ?D\n") + &block("CERTIFICATE", "AQID\n"), Some(malformed)),
+        ] {
+            let found = not_certificates(&STANDARD.encode(&given));
+            assert_eq!(found.as_deref(), expected, "{given}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::data::{self, MAX_BYTES};
+use crate::field::{FieldError, NOWHERE};
 use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -27,14 +28,14 @@ fn check(map: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let texts = map.at("data");
     let bytes = map.at("binaryData");
     data::keys(&texts, errors);
-    data::keys(&bytes, errors);
     for (key, entry) in texts.entries() {
         if bytes.value.get(key).is_some() {
             errors.push(entry.invalid_value(key, "duplicate of key present in binaryData"));
         }
     }
+    data::keys(&bytes, errors);
     if data::size(texts.value) + data::decoded_size(bytes.value) > MAX_BYTES {
-        errors.push(map.too_long(MAX_BYTES));
+        errors.push(FieldError::too_long(NOWHERE, MAX_BYTES));
     }
 }
 
@@ -57,6 +58,10 @@ mod tests {
     fn keys_and_sizes_are_checked() {
         let errors = RULES.validate_create(&json!({"data": {"a/b": ""}}));
         assert_eq!(errors[0].field, "data[a/b]");
+        let odd = json!({"data": {"a b": ""}, "binaryData": {"a b": "", "c d": ""}});
+        let errors = RULES.validate_create(&odd);
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["data[a b]", "data[a b]", "binaryData[a b]", "binaryData[c d]"]);
         let both = json!({"data": {"a": ""}, "binaryData": {"a": ""}});
         assert_eq!(
             messages(&RULES.validate_create(&both)),
@@ -64,8 +69,8 @@ mod tests {
         );
         let large = json!({"data": {"a": "x".repeat(MAX_BYTES + 1)}});
         assert_eq!(
-            RULES.validate_create(&large)[0].text,
-            "Too long: may not be more than 1048576 bytes"
+            messages(&RULES.validate_create(&large)),
+            ["[]: Too long: may not be more than 1048576 bytes"]
         );
     }
 }

@@ -149,17 +149,23 @@ fn first_seen(event: &Value, now: Timestamp) -> String {
 
 fn last_seen(event: &Value, now: Timestamp) -> String {
     let last = text(either(event, ["lastTimestamp", "deprecatedLastTimestamp"]));
-    match (text(&event["series"]["lastObservedTime"]), last) {
-        ("", "") => first_seen(event, now),
-        ("", last) => duration::since(last, now),
-        (observed, _) => duration::since(observed, now),
+    match (&event["series"], last) {
+        (Value::Null, "") => first_seen(event, now),
+        (Value::Null, last) => duration::since(last, now),
+        (series, _) => duration::since(text(&series["lastObservedTime"]), now),
     }
 }
 
+/// An event of a series counts as often as the series says, and any other at least once.
 fn count(event: &Value, _: Timestamp) -> Value {
-    let series = &event["series"]["count"];
-    let count = if series.is_null() { either(event, ["count", "deprecatedCount"]) } else { series };
-    number(count).max(1).into()
+    let single = || match number(either(event, ["count", "deprecatedCount"])) {
+        0 => 1,
+        count => count,
+    };
+    match &event["series"] {
+        Value::Null => single().into(),
+        series => number(&series["count"]).into(),
+    }
 }
 
 fn source(event: &Value, _: Timestamp) -> Value {

@@ -71,20 +71,12 @@ fn check(range: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
 
 fn limit_lists(limit: &At<'_, '_>, errors: &mut Errors) {
     let kind = text(&limit.value["type"]);
-    let of_pod = kind == "Pod";
-    for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+    for list in ["max", "min", "default", "defaultRequest"] {
         let part = limit.at(list);
-        if of_pod && list.starts_with("default") {
-            if !part.is_empty() {
-                errors.push(part.forbidden("may not be specified when `type` is 'Pod'"));
-            }
-            continue;
-        }
-        for (name, entry) in limit.at(list).entries() {
-            let sound = resource_name::check(name, &entry, errors);
-            if sound && (of_pod || kind == "Container") {
-                resource_name::check_of_container(name, &entry, errors);
-            }
+        if kind != "Pod" || !list.starts_with("default") {
+            resource_names(&part, kind, errors);
+        } else if !part.is_empty() {
+            errors.push(part.forbidden("may not be specified when `type` is 'Pod'"));
         }
     }
     let has = |list: &str| !limit.value[list]["storage"].is_null();
@@ -92,6 +84,16 @@ fn limit_lists(limit: &At<'_, '_>, errors: &mut Errors) {
         errors.push(limit.at("limits").required(
             "either minimum or maximum storage value is required, but neither was provided",
         ));
+    }
+    resource_names(&limit.at("maxLimitRequestRatio"), kind, errors);
+}
+
+fn resource_names(list: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    for (name, entry) in list.entries() {
+        resource_name::check(name, &entry, errors);
+        if ["Pod", "Container"].contains(&kind) {
+            resource_name::check_of_container(name, &entry, errors);
+        }
     }
 }
 
@@ -244,6 +246,23 @@ mod tests {
         ] {
             assert_eq!(told(&limit(min, ratio)), [format!("{place}: {why}")]);
         }
+    }
+
+    #[test]
+    fn a_name_is_held_to_each_rule_and_that_of_a_ratio_comes_last() {
+        let limit = |kind: &str| json!({"type": kind, "maxLimitRequestRatio": {"a b": "2"}});
+        let of_container = told(&limit("Container"));
+        let at = "spec.limits[0].maxLimitRequestRatio[a b]: Invalid value: \"a b\"";
+        assert_eq!(of_container.len(), 2, "{of_container:?}");
+        assert!(of_container[0].starts_with(&format!("{at}: name part must")), "{of_container:?}");
+        assert_eq!(of_container[1], format!("{at}: must be a standard resource for containers"));
+        let of_claim = told(&limit("PersistentVolumeClaim"));
+        assert_eq!(
+            of_claim[0],
+            "spec.limits[0].limits: Required value: either minimum or maximum storage value is \
+             required, but neither was provided"
+        );
+        assert_eq!(of_claim[1], of_container[0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod data;
 mod devices;
 pub(super) mod endpoints;
 pub(super) mod event;
-mod key_pair;
+pub(super) mod key_pair;
 mod limit_range;
 mod namespace;
 mod node;

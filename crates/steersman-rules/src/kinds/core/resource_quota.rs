@@ -75,8 +75,8 @@ fn warnings(quota: &Value) -> Vec<String> {
 
 fn amounts(part: &At<'_, '_>, list: &str, errors: &mut Errors) {
     for (name, amount) in part.at(list).entries() {
-        let sound = resource_name::check(name, &amount, errors);
-        if sound && !name.contains('/') && !is_quota_resource(name) {
+        resource_name::check(name, &amount, errors);
+        if !name.contains('/') && !is_quota_resource(name) {
             errors.push(amount.invalid_value(name, "must be a standard resource for quota"));
         }
         resource_name::check_amount(name, &amount, errors);
@@ -202,7 +202,7 @@ fn columns() -> Vec<Column> {
 fn usage(quota: &Value, limits: bool) -> Value {
     let status = &quota["status"];
     let hard = status["hard"].as_object().into_iter().flatten();
-    let mut parts: Vec<_> = hard
+    let parts: Vec<_> = hard
         .filter(|(name, _)| name.starts_with("limits.") == limits)
         .map(|(name, hard)| {
             let used = match &status["used"][name] {
@@ -212,13 +212,22 @@ fn usage(quota: &Value, limits: bool) -> Value {
             format!("{name}: {used}/{}", printed(hard))
         })
         .collect();
-    parts.sort();
     parts.join(", ").into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_held_to_each_rule() {
+        let quota = json!({"spec": {"hard": {"a b": "1"}}});
+        let errors = RULES.validate_create(&quota);
+        let told: Vec<&str> = errors.iter().map(|error| error.text.as_str()).collect();
+        assert!(told[0].starts_with("Invalid value: \"a b\": name part must"), "{told:?}");
+        let standard = "Invalid value: \"a b\": must be a standard resource for quota";
+        assert_eq!(told[1..], [standard]);
+    }
 
     #[test]
     fn a_new_quota_that_lets_ask_for_more_than_it_allows_is_warned_of() {

@@ -13,7 +13,7 @@ use crate::rules::Rules;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, same, text};
-use crate::table::cells::{at_most, items, printed};
+use crate::table::cells::{at_most_or_unset, items, printed};
 use crate::table::{Column, age};
 
 /// What is said of `EndpointSlice`.
@@ -31,6 +31,9 @@ const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 const HINTS_MAX: usize = 8;
 const TOPOLOGY_MAX: usize = 16;
+
+/// So many ports and addresses are shown.
+const SHOWN: usize = 3;
 
 const RULES: Rules = Rules {
     default: |slice| {
@@ -125,7 +128,7 @@ fn ports(slice: &At<'_, '_>, errors: &mut Errors) {
         if !seen.insert(text(&port.value["name"])) {
             errors.push(name.duplicate());
         }
-        port.at("protocol").requires_one_of(PROTOCOLS, errors);
+        port.at("protocol").requires_known(PROTOCOLS, errors);
         app_protocol(&port, errors);
     }
 }
@@ -153,8 +156,9 @@ fn check_endpoint(endpoint: &At<'_, '_>, kind: &str, errors: &mut Errors) {
         host.follows(names::dns1123_label, errors);
     }
     let hints = endpoint.at("hints");
-    hint_names(&hints, "forZones", names::label_value, errors);
-    hint_names(&hints, "forNodes", names::dns1123_subdomain, errors);
+    if hint_names(&hints, "forZones", names::label_value, errors) {
+        hint_names(&hints, "forNodes", names::dns1123_subdomain, errors);
+    }
 }
 
 fn check_address(address: &At<'_, '_>, list: &At<'_, '_>, kind: &str, errors: &mut Errors) {
@@ -175,21 +179,27 @@ fn check_address(address: &At<'_, '_>, list: &At<'_, '_>, kind: &str, errors: &m
     address::endpoint_ip(address, errors);
 }
 
-fn hint_names(hints: &At<'_, '_>, list: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+/// Whether there are so few that they were looked at.
+fn hint_names(
+    hints: &At<'_, '_>,
+    list: &str,
+    rule: fn(&str) -> Vec<String>,
+    errors: &mut Errors,
+) -> bool {
     let all = hints.at(list);
     if all.len() > HINTS_MAX {
         errors.push(all.too_many(HINTS_MAX));
-        return;
+        return false;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for hint in hints.each(list) {
         let name = hint.at("name");
-        if seen.contains(&name.text().to_owned()) {
+        if !seen.insert(name.text()) {
             errors.push(name.duplicate());
         }
-        seen.push(name.text().to_owned());
         name.follows(rule, errors);
     }
+    true
 }
 
 fn columns() -> Vec<Column> {
@@ -208,18 +218,14 @@ fn shown_ports(slice: &Value, _: Timestamp) -> Value {
         (number, _) => printed(number),
     };
     let ports: Vec<_> = items(&slice["ports"]).iter().map(port).collect();
-    at_most_or_unset(&ports)
+    at_most_or_unset(&ports, SHOWN).into()
 }
 
 fn shown_endpoints(slice: &Value, _: Timestamp) -> Value {
     let endpoints = items(&slice["endpoints"]).iter();
     let all: Vec<_> =
         endpoints.flat_map(|e| items(&e["addresses"])).map(|a| text(a).to_owned()).collect();
-    at_most_or_unset(&all)
-}
-
-fn at_most_or_unset(list: &[String]) -> Value {
-    if list.is_empty() { "<unset>".into() } else { at_most(list, 3).into() }
+    at_most_or_unset(&all, SHOWN).into()
 }
 
 #[cfg(test)]

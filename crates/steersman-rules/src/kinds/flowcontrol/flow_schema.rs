@@ -61,7 +61,8 @@ fn check(schema: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let methods = ["ByNamespace", "ByUser"];
     if method.is_set() && !methods.contains(&text(&method.value["type"])) {
         // Kubernetes shows the method, not its type.
-        errors.push(method.at("type").with(method.value).not_supported(&methods));
+        let given = method.at("type").with(method.value);
+        errors.push(given.not_supported_as("FlowDistinguisherMethod", &methods));
     }
     let level = spec.at("priorityLevelConfiguration.name");
     if level.require_because("must reference a priority level", errors) {

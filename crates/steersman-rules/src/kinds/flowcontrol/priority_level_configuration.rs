@@ -55,12 +55,16 @@ fn check(level: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     if !annotations.value[OF_OLD].is_null() {
         errors.push(annotations.forbidden(&format!("annotation '{OF_OLD}' is forbidden")));
     }
-    mandatory::check_level(text(&level.value["metadata"]["name"]), &spec, errors);
+    let name = text(&level.value["metadata"]["name"]);
+    check_spec(name, &spec, errors);
+    mandatory::check_level(name, &spec, errors);
+}
+
+fn check_spec(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
     let kind = spec.at("type");
     let limited = spec.at("limited");
     let exempt = spec.at("exempt");
-    let named = level.value["metadata"]["name"] == "exempt";
-    if named != (kind.text() == "Exempt") {
+    if (name == "exempt") != (kind.text() == "Exempt") {
         errors.push(kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'"));
     }
     match kind.text() {
@@ -69,6 +73,7 @@ fn check(level: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
                 errors.push(limited.forbidden("must be nil if the type is not Limited"));
             }
             check_shares(&exempt, errors);
+            check_lendable(&exempt, errors);
         }
         "Limited" => {
             if exempt.is_set() {
@@ -79,6 +84,7 @@ fn check(level: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
             } else {
                 check_shares(&limited, errors);
                 check_limit_response(&limited.at("limitResponse"), errors);
+                check_lendable(&limited, errors);
                 let borrowed = limited.at("borrowingLimitPercent");
                 if borrowed.number_or_zero() < 0 {
                     let detail = "if specified, must be a non-negative integer";
@@ -95,6 +101,9 @@ fn check_shares(part: &At<'_, '_>, errors: &mut Errors) {
     if shares.number_or_zero() < 0 {
         errors.push(shares.invalid("must be a non-negative integer"));
     }
+}
+
+fn check_lendable(part: &At<'_, '_>, errors: &mut Errors) {
     part.at("lendablePercent").within(0..=100, errors);
 }
 

@@ -50,7 +50,7 @@ fn check(ingress: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let backend = spec.at("defaultBackend");
     if rules.is_empty() && backend.is_absent() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        errors.push(spec.invalid_value(json!([]), detail));
+        errors.push(spec.with(rules.value).invalid(detail));
     }
     if backend.is_set() {
         check_backend(&backend, errors);

@@ -9,7 +9,7 @@ use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill_text, text, within_existing};
+use crate::rules::document::{fill, text, within_existing};
 use crate::table::{Column, age};
 
 const CONTROLLER_MAX: usize = 250;
@@ -27,20 +27,20 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default: |class| {
         within_existing(class, "spec", |spec| {
-            within_existing(spec, "parameters", |p| fill_text(p, "scope", "Cluster"));
+            within_existing(spec, "parameters", |p| fill(p, "scope", "Cluster"));
         });
     },
     check,
-    change: |class, old, errors| {
-        let spec = class.at("spec");
-        spec.at("controller").unchanged(&old["spec"]["controller"], errors);
-    },
     ..Rules::NONE
 };
 
-fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+/// Of an update, what may not change is told first.
+fn check(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = class.at("spec");
     let controller = spec.at("controller");
+    if !old.is_null() {
+        controller.unchanged(&old["spec"]["controller"], errors);
+    }
     if controller.text().len() > CONTROLLER_MAX {
         errors.push(controller.too_long(CONTROLLER_MAX));
     }
@@ -61,7 +61,7 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
             errors.push(namespace.forbidden("`parameters.scope` is set to 'Cluster'"));
         }
         ("Cluster", true) => {}
-        _ => scope.requires_one_of(&["Cluster", "Namespace"], errors),
+        _ => scope.requires_known(&["Cluster", "Namespace"], errors),
     }
 }
 

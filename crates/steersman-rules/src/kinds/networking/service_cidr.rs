@@ -21,16 +21,20 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
-const RULES: Rules = Rules { status: Some(|| json!({})), check, change, ..Rules::NONE };
+const RULES: Rules = Rules {
+    status: Some(|| json!({})),
+    check: |object, old, errors| {
+        if old.is_null() {
+            check(object, errors);
+        }
+    },
+    change,
+    ..Rules::NONE
+};
 
-/// Ranges that were stored before are not looked at again, unless one comes with them.
-fn check(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+fn check(object: &At<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let cidrs = spec.at("cidrs");
-    let added = items(&old["spec"]["cidrs"]).len() == 1 && cidrs.len() == 2;
-    if !old.is_null() && !added {
-        return;
-    }
     match cidrs.len() {
         0 => return errors.push(cidrs.required("at least one CIDR required")),
         1 | 2 => {}
@@ -54,17 +58,20 @@ fn check(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     }
 }
 
+/// Ranges that were stored before are not looked at again, unless one comes with them.
 fn change(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = object.at("spec");
     let before = items(&old["spec"]["cidrs"]);
     let cidrs = spec.at("cidrs");
-    let compared = match (before.len(), cidrs.len()) {
-        (1, 2) => 1,
-        (old, new) if old == new => old,
-        _ => return errors.push(cidrs.invalid("field is immutable")),
-    };
-    for (cidr, old) in spec.each("cidrs").zip(before).take(compared) {
+    let comes = before.len() == 1 && cidrs.len() == 2;
+    if !comes && before.len() != cidrs.len() {
+        return errors.push(cidrs.invalid("field is immutable"));
+    }
+    for (cidr, old) in spec.each("cidrs").zip(before) {
         cidr.unchanged(old, errors);
+    }
+    if comes {
+        check(object, errors);
     }
 }
 

@@ -96,9 +96,9 @@ fn role(binding: &Value, _: Timestamp) -> Value {
 
 fn subjects(binding: &Value, kind: &str) -> Value {
     let subjects = items(&binding["subjects"]).iter().filter(|s| s["kind"] == kind);
-    let name = |subject: &Value| match text(&subject["namespace"]) {
-        "" => text(&subject["name"]).to_owned(),
-        namespace => format!("{namespace}/{}", text(&subject["name"])),
+    let name = |subject: &Value| {
+        let [namespace, name] = ["namespace", "name"].map(|field| text(&subject[field]));
+        if kind == "ServiceAccount" { format!("{namespace}/{name}") } else { name.to_owned() }
     };
     subjects.map(name).collect::<Vec<_>>().join(", ").into()
 }

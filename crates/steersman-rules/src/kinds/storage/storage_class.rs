@@ -53,7 +53,7 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     if !policy.is_empty() {
         policy.requires_one_of(&["Delete", "Retain"], errors);
     }
-    class.at("volumeBindingMode").requires_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    class.at("volumeBindingMode").requires_known(&["Immediate", "WaitForFirstConsumer"], errors);
     // Kubernetes compares each term with those before it, and with as many empty ones as there
     // are terms.
     let mut seen = HashMap::from([(Topology::new(), class.at("allowedTopologies").len())]);

@@ -42,19 +42,11 @@ fn check(migration: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let what = spec.at("resource");
     let resource = what.at("resource");
     if resource.require_because("resource is required to be set", errors) {
-        joined(&resource, names::dns1035_label, errors);
+        resource.follows_at_once(names::dns1035_label, errors);
     }
     let group = what.at("group");
     if !group.is_empty() {
-        joined(&group, names::dns1123_subdomain, errors);
-    }
-}
-
-/// All that a rule says of a text is one mistake.
-fn joined(part: &At<'_, '_>, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let complaints = rule(part.text());
-    if !complaints.is_empty() {
-        errors.push(part.invalid(&complaints.join(",")));
+        group.follows_at_once(names::dns1123_subdomain, errors);
     }
 }
 
@@ -95,7 +87,9 @@ fn is_true(conditions: &Value, kind: &str) -> bool {
 }
 
 fn columns() -> Vec<Column> {
-    vec![Column::text("Resource", resource), Column::text("Status", state)]
+    // Unlike all others, the name is announced as any text.
+    let name = Column::field("Name", "metadata.name", "");
+    vec![name, Column::text("Resource", resource), Column::text("Status", state)]
 }
 
 fn resource(migration: &Value, _: Timestamp) -> Value {

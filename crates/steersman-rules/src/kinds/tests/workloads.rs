@@ -247,6 +247,25 @@ fn strategies_of_updates_are_checked() {
         ),
         (
             "Deployment",
+            "strategy",
+            json!({"type": "Often", "rollingUpdate": {"maxSurge": "5%"}}),
+            vec![
+                "spec.strategy: Unsupported value: {\"Type\":\"Often\",\"RollingUpdate\":\
+                 {\"MaxUnavailable\":0,\"MaxSurge\":\"5%\"}}: supported values: \"Recreate\", \
+                 \"RollingUpdate\"",
+            ],
+        ),
+        (
+            "DaemonSet",
+            "updateStrategy",
+            json!({"type": "Often"}),
+            vec![
+                "spec.updateStrategy: Unsupported value: {\"Type\":\"Often\",\"RollingUpdate\":\
+                 null}: supported values: \"RollingUpdate\", \"OnDelete\"",
+            ],
+        ),
+        (
+            "Deployment",
             "progressDeadlineSeconds",
             json!(0),
             vec![
@@ -348,6 +367,94 @@ fn a_daemon_set_counts_the_versions_of_its_template() {
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
     rules.prepare_update(&old, &mut changed);
     assert_eq!(counted(&changed), "2");
+}
+
+#[test]
+fn annotations_that_are_fields_to_kubernetes_must_be_numbers() {
+    let with = |kind: &str, key: &str, value: &str| {
+        let mut object = object(("apps", kind));
+        object["metadata"]["annotations"] = json!({key: value});
+        object
+    };
+    let rollback = "deprecated.deployment.rollback.to";
+    let generation = "deprecated.daemonset.template.generation";
+    for (kind, key, value, expected) in [
+        ("Deployment", rollback, "7", None),
+        ("Deployment", rollback, "", None),
+        (
+            "Deployment",
+            rollback,
+            "x",
+            Some(
+                "failed to parse annotation[deprecated.deployment.rollback.to]=x as int64: \
+                 strconv.ParseInt: parsing \"x\": invalid syntax",
+            ),
+        ),
+        ("DaemonSet", generation, "7", None),
+        ("DaemonSet", generation, "", Some("strconv.ParseInt: parsing \"\": invalid syntax")),
+        ("ReplicaSet", rollback, "x", None),
+    ] {
+        let why = for_kind("apps", kind).unreadable(&with(kind, key, value));
+        assert_eq!(why.as_deref(), expected, "{kind} {value}");
+    }
+    let rules = for_kind("apps", "Deployment");
+    for (value, written) in [("+07", json!({rollback: "7"})), ("", json!({}))] {
+        let mut deployment = with("Deployment", rollback, value);
+        rules.fill_in(&mut deployment);
+        assert_eq!(deployment["metadata"]["annotations"], written);
+    }
+    let errors = rules.validate_create(&with("Deployment", rollback, "-1"));
+    let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
+    let why = "spec.rollback.version: Invalid value: -1: must be greater than or equal to 0";
+    assert_eq!(messages, [why]);
+}
+
+#[test]
+fn who_writes_a_status_leaves_annotations_that_are_fields_to_kubernetes() {
+    for (kind, key) in [
+        ("Deployment", "deprecated.deployment.rollback.to"),
+        ("DaemonSet", "deprecated.daemonset.template.generation"),
+    ] {
+        let mut old = object(("apps", kind));
+        old["metadata"]["annotations"] = json!({key: "3"});
+        for sent in [json!({key: "4", "a": "b"}), json!({"a": "b"})] {
+            let mut new = old.clone();
+            new["metadata"]["annotations"] = sent;
+            for_kind("apps", kind).prepare_status_update(&old, &mut new);
+            assert_eq!(new["metadata"]["annotations"], json!({key: "3", "a": "b"}), "{kind}");
+        }
+    }
+    let old = object(("apps", "Deployment"));
+    let mut new = old.clone();
+    new["metadata"]["annotations"] = json!({"deprecated.deployment.rollback.to": "4"});
+    for_kind("apps", "Deployment").prepare_status_update(&old, &mut new);
+    assert_eq!(new["metadata"]["annotations"], json!({}));
+}
+
+#[test]
+fn mistakes_in_the_metadata_of_a_template_are_told_twice_of_a_stateful_set() {
+    let label = "spec.template.labels: Invalid value: \"a b\": a valid label must be an empty string \
+                 or consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+                 an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
+                 for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    let size = "spec.template.annotations: Too long: may not be more than 262144 bytes";
+    for (kind, times) in [("Deployment", 1), ("StatefulSet", 2)] {
+        let errors = complaints(("apps", kind), |spec| {
+            let metadata = &mut spec["template"]["metadata"];
+            metadata["labels"]["odd"] = json!("a b");
+            metadata["annotations"] = json!({"long": "x".repeat(256 * 1024)});
+        });
+        assert_eq!(errors, [label, size].repeat(times), "{kind}");
+    }
+}
+
+#[test]
+fn a_stateful_set_keeps_the_service_that_it_has() {
+    let mut old = object(("apps", "StatefulSet"));
+    old["spec"]["serviceName"] = json!("Not.A.Label");
+    let rules = for_kind("apps", "StatefulSet");
+    assert_eq!(rules.validate_create(&old).len(), 1);
+    assert!(rules.validate_update(&old, &old).is_empty());
 }
 
 #[test]

@@ -201,18 +201,24 @@ fn follows(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<(), Pa
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let is_directive = |item: &&Value| key.is_some() && item.get(PATCH).is_some();
     if let Some(odd) = patch.iter().find(|item| key.is_some() && !item.is_object()) {
         return Err(unexpected("map[string]interface {}", odd));
     }
-    let mut sent = patch.iter().filter(|item| !is_directive(item)).peekable();
+    let is_deleted =
+        |item: &&Value| key.is_some() && item.get(PATCH).and_then(Value::as_str) == Some("delete");
+    let sent: Vec<&Value> = patch.iter().filter(|item| !is_deleted(item)).collect();
+    let mut at = 0;
     for wanted in order {
-        let Some(item) = sent.peek() else { break };
+        // What another directive is about has no place in an order.
+        while sent.get(at).is_some_and(|item| item.get(PATCH).is_some()) {
+            at += 1;
+        }
+        let Some(item) = sent.get(at) else { break };
         if name(key, item)? == name(key, wanted)? {
-            sent.next();
+            at += 1;
         }
     }
-    if sent.peek().is_none() {
+    if at == sent.len() {
         return Ok(());
     }
     let print = |items: &[Value]| printed(&Value::Array(items.to_vec()));
@@ -243,8 +249,8 @@ fn merge_key(node: &Node) -> Result<&str, PatchError> {
     match &node.patch.merge {
         Merge::Key(key) => Ok(key),
         _ => {
-            let item = node.item().object().map_or("", |object| &object.name);
-            Err(PatchError::Failed(format!("cannot merge lists without merge key for {item}")))
+            let text = "cannot merge lists without merge key for struct";
+            Err(PatchError::Failed(text.to_owned()))
         }
     }
 }

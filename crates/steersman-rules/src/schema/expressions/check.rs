@@ -18,18 +18,22 @@ pub(super) const SCHEMA_COST_MAX: u64 = 100_000_000;
 /// How many of the most expensive are named.
 const NAMED_MAX: usize = 4;
 
-/// The mistakes in the rules of a schema that is sound otherwise.
-pub(crate) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
+/// The mistakes in those rules of a schema that stand where it is sound otherwise.
+pub(crate) fn of_root(
+    schema: &Value,
+    path: &str,
+    is_sound: &dyn Fn(&Value) -> bool,
+) -> Vec<FieldError> {
     if !has_rules(schema) {
         return Vec::new();
     }
-    checked(schema, path).finish(path)
+    checked(schema, path, is_sound).finish(path)
 }
 
 /// What the rules of a schema can cost: where they stand, their texts, and the most. Or what is
 /// wrong with them.
 pub(super) fn estimates(schema: &Value) -> Result<Vec<(String, String, u64)>, Vec<FieldError>> {
-    let mut check = checked(schema, "");
+    let mut check = checked(schema, "", &|_| true);
     let rules = std::mem::take(&mut check.rules);
     let is_broken = |error: &FieldError| {
         matches!(error.kind, FieldErrorKind::Invalid | FieldErrorKind::Internal)
@@ -38,9 +42,10 @@ pub(super) fn estimates(schema: &Value) -> Result<Vec<(String, String, u64)>, Ve
     if broken.is_empty() { Ok(rules) } else { Err(broken) }
 }
 
-fn checked<'a>(schema: &'a Value, path: &str) -> Check<'a> {
+fn checked<'a>(schema: &'a Value, path: &str, is_sound: &'a dyn Fn(&Value) -> bool) -> Check<'a> {
     let mut check = Check {
         ruled: Ruled::below(schema),
+        is_sound,
         errors: Vec::new(),
         rules: Vec::new(),
         total: 0,
@@ -54,6 +59,9 @@ fn checked<'a>(schema: &'a Value, path: &str) -> Check<'a> {
 
 struct Check<'a> {
     ruled: Ruled<'a>,
+    /// Whether nothing else is wrong with a schema or below it. Elsewhere, what is said of rules would
+    /// hardly help.
+    is_sound: &'a dyn Fn(&Value) -> bool,
     errors: Vec<FieldError>,
     /// Where rules stand, their texts, and what they can cost.
     rules: Vec<(String, String, u64)>,
@@ -78,7 +86,7 @@ impl Check<'_> {
             return;
         }
         self.children(schema, shape, place);
-        if all_of(schema).next().is_none() {
+        if all_of(schema).next().is_none() || !(self.is_sound)(schema) {
             return;
         }
         match shape {

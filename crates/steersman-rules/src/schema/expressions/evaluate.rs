@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use steersman_cel::{
     Activation, Budget, ErrorKind, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Shape,
 };
+use steersman_values::quoted;
 
-use super::super::correlation::Items;
+use super::super::correlation::{Items, is_unchanged};
+use super::super::node::Node;
+use super::super::validate::Change;
 use super::level::Level;
 use super::rule::{OLD_SELF, Rule, SELF};
 use crate::abandoned::is_abandoned;
@@ -36,10 +39,15 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Evaluates all rules on an object.
-pub(in crate::schema) fn evaluate(root: &Level, new: &Value, old: Option<&Value>) -> Findings {
+/// Evaluates all rules on an object. With its shape, what has not changed is forgiven.
+pub(in crate::schema) fn evaluate(
+    root: &Level,
+    shape: Option<&Node>,
+    change: Change<'_>,
+) -> Findings {
+    let Change { new, old } = change;
     let mut run = Run { findings: Findings::default(), budget: RUNTIME_BUDGET };
-    let current = old.map(|old| Pair { new, old });
+    let current = shape.zip(old).map(|(node, old)| Pair { node, new, old });
     let place = Place { path: "", old, unchanged: Ratchet { current, parent: None } };
     // Whether it came to an end stands in what it found.
     let _ = run.level(root, new, place);
@@ -55,6 +63,8 @@ struct Run {
 /// A value and what it replaces.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
+    /// How it is shaped.
+    node: &'a Node,
     new: &'a Value,
     old: &'a Value,
 }
@@ -81,15 +91,32 @@ type Flow = ControlFlow<()>;
 
 impl<'a> Ratchet<'a> {
     fn forgives(self) -> bool {
-        self.current.or(self.parent).is_some_and(|Pair { new, old }| new == old)
+        let nearest = self.current.or(self.parent);
+        nearest.is_some_and(|Pair { node, new, old }| is_unchanged(node, new, old))
     }
 
-    /// The same for a part of the value.
-    fn below(self, old: Option<&'a Value>, new: &'a Value) -> Self {
-        match self.current {
-            None => self,
-            parent => Self { current: old.map(|old| Pair { new, old }), parent },
+    /// The same for a field. In which version an object was written cannot be seen any more.
+    fn field(self, name: &str, old: Option<&'a Value>, new: &'a Value) -> Self {
+        match self.parent {
+            None if ["apiVersion", "kind"].contains(&name) => Self { current: None, parent: None },
+            _ => self.below(|node| node.child(name), old, new),
         }
+    }
+
+    /// The same for an item.
+    fn item(self, old: Option<&'a Value>, new: &'a Value) -> Self {
+        self.below(Node::item, old, new)
+    }
+
+    fn below(
+        self,
+        shape: impl FnOnce(&'a Node) -> &'a Node,
+        old: Option<&'a Value>,
+        new: &'a Value,
+    ) -> Self {
+        let Some(parent) = self.current else { return self };
+        let node = shape(parent.node.said());
+        Self { current: old.map(|old| Pair { node, new, old }), parent: Some(parent) }
     }
 }
 
@@ -119,7 +146,7 @@ impl Run {
         for (index, item) in items.iter().enumerate() {
             let path = format!("{}[{index}]", place.path);
             let old = before.like(item);
-            let unchanged = place.unchanged.below(old, item);
+            let unchanged = place.unchanged.item(old, item);
             self.level(below, item, Place { path: &path, old, unchanged })?;
         }
         Flow::Continue(())
@@ -136,7 +163,7 @@ impl Run {
                 (None, None) => continue,
             };
             let old = place.old.and_then(|old| old.get(name));
-            let unchanged = place.unchanged.below(old, value);
+            let unchanged = place.unchanged.field(name, old, value);
             self.level(below, value, Place { path: &path, old, unchanged })?;
         }
         Flow::Continue(())
@@ -203,7 +230,7 @@ impl Run {
 
     /// Tells that a rule does not hold.
     fn failed(&mut self, level: &Level, rule: &Rule, value: &Value, place: Place<'_>) -> Flow {
-        let message = match self.message(rule, value, place) {
+        let message = match self.message(level, rule, value, place) {
             Ok(message) => message,
             Err(why) => {
                 self.add(rule, place, invalid_type(level, &told_at(rule, place), &why));
@@ -229,12 +256,14 @@ impl Run {
     /// What the message expression makes of the failure; nothing if it makes nothing of use.
     fn message(
         &mut self,
+        level: &Level,
         rule: &Rule,
         value: &Value,
         place: Place<'_>,
     ) -> Result<Option<String>, String> {
-        let Some(program) = &rule.message_program else { return Ok(None) };
-        let activation = activation(rule, value, place.old);
+        let Some((text, program)) = &rule.message_program else { return Ok(None) };
+        // What is replaced is seen as it is, never as an option, and only beside a rule that asks for it.
+        let activation = plain_activation(value, place.old.filter(|_| level.uses_old));
         let outcome = program.evaluate(&activation, BUDGET);
         let Some(left) = self.budget.checked_sub(outcome.cost) else {
             return Err("messageExpression evaluation failed due to running out of cost budget, \
@@ -243,11 +272,11 @@ impl Run {
         };
         self.budget = left;
         match outcome.value {
-            Err(why) if why.kind == ErrorKind::CostLimit => {
-                Err("no further validation rules will be run due to call cost exceeds limit for \
-                 messageExpression"
-                    .to_owned())
-            }
+            Err(why) if why.kind == ErrorKind::CostLimit => Err(format!(
+                "no further validation rules will be run due to call cost exceeds limit for \
+                     messageExpression: {}",
+                quoted(text)
+            )),
             Err(_) => Ok(None),
             Ok(message) => {
                 let message = message.as_str().map(str::trim).unwrap_or_default();
@@ -283,10 +312,15 @@ pub(super) fn activation<'a>(
     value: &'a Value,
     old: Option<&'a Value>,
 ) -> Activation<'a> {
-    let activation = Activation::new().json(SELF, value);
     if rule.optional_old {
+        let activation = Activation::new().json(SELF, value);
         return activation.value(OLD_SELF, optional(old, &rule.shape));
     }
+    plain_activation(value, old)
+}
+
+fn plain_activation<'a>(value: &'a Value, old: Option<&'a Value>) -> Activation<'a> {
+    let activation = Activation::new().json(SELF, value);
     match old {
         Some(old) => activation.json(OLD_SELF, old),
         None => activation,

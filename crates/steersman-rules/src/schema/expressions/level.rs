@@ -17,6 +17,8 @@ pub(in crate::schema) struct Level {
     /// The type of the schema, which messages show instead of an object.
     pub(super) type_name: Box<str>,
     pub(super) rules: Vec<Rule>,
+    /// Whether any of them speaks of what an object replaces.
+    pub(super) uses_old: bool,
     pub(super) parts: Vec<Level>,
     pub(super) properties: BTreeMap<Box<str>, Level>,
     pub(super) additional: Option<Box<Level>>,
@@ -43,6 +45,7 @@ impl Level {
         let keys = || list_keys(schema).map(Box::from).collect();
         let mut level = Self {
             type_name,
+            uses_old: rules.iter().any(|rule| rule.uses_old),
             rules,
             parts: Vec::new(),
             properties: BTreeMap::new(),

@@ -19,7 +19,8 @@ pub(super) fn all_of(schema: &Value) -> impl Iterator<Item = &Value> {
 /// A rule that can be evaluated.
 pub(super) struct Rule {
     pub(super) program: Result<Program, String>,
-    pub(super) message_program: Option<Program>,
+    /// The expression that makes the message, as it is written and compiled.
+    pub(super) message_program: Option<(Box<str>, Program)>,
     /// Whether it speaks of what an object replaces.
     pub(super) uses_old: bool,
     /// Whether it may do so where there is nothing to replace.
@@ -43,12 +44,13 @@ impl Rule {
         let compiled = bool_of(env, given);
         let uses_old = compiled.as_ref().is_ok_and(|compiled| compiled.uses(OLD_SELF));
         let program = compiled.and_then(|it| it.program().map_err(|why| not_made(&why)));
-        let message_program = message_of(env, rule).and_then(Result::ok);
+        let message_program = message_of(env, rule).and_then(|made| made.ok()?.program().ok());
+        let expression = rule["messageExpression"].as_str().unwrap_or_default();
         let message = text("message");
         let field_path = rule["fieldPath"].as_str().filter(|path| !path.is_empty());
         Some(Self {
             program,
-            message_program: message_program.and_then(|message| message.program().ok()),
+            message_program: message_program.map(|program| (expression.into(), program)),
             uses_old,
             optional_old: is_optional(rule),
             named: if message.is_empty() { given.trim().into() } else { message.into() },

@@ -30,7 +30,7 @@ fn updated(schema: &Value, old: Value, new: Value) -> Mistakes {
 }
 
 fn refused(schema: &Value) -> Vec<String> {
-    messages(&check_expressions(schema, "schema"))
+    messages(&check_expressions(schema, "schema", &|_| true))
 }
 
 #[test]
@@ -250,4 +250,37 @@ fn an_evaluation_that_costs_too_much_ends() {
     let told = created(&schema(list, json!([])), json!({"list": numbers}));
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("no further validation rules will be run"), "{told:?}");
+}
+
+#[test]
+fn a_message_sees_what_is_replaced_as_it_is_beside_a_rule_that_asks_for_it() {
+    let told = |more: Value| {
+        let rules = json!([
+            {"rule": "self.a > 1", "messageExpression": "'was ' + string(oldSelf.a)", "message": "small"},
+            more,
+        ]);
+        let schema = schema(json!({"a": {"type": "integer"}}), rules);
+        messages(&updated(&schema, json!({"a": 5}), json!({"a": 1})).errors)
+    };
+    assert_eq!(told(json!({"rule": "self.a < 9"})), ["spec: Invalid value: small"]);
+    assert_eq!(told(json!({"rule": "oldSelf.a < 9"})), ["spec: Invalid value: was 5"]);
+    let optional = json!([{
+        "rule": "oldSelf.hasValue() && self.a > 1", "optionalOldSelf": true, "message": "small",
+        "messageExpression": "'was ' + string(oldSelf.value().a)",
+    }]);
+    let schema = schema(json!({"a": {"type": "integer"}}), optional);
+    let found = updated(&schema, json!({"a": 5}), json!({"a": 1}));
+    assert_eq!(messages(&found.errors), ["spec: Invalid value: small"]);
+}
+
+#[test]
+fn what_the_schema_does_not_know_cannot_be_seen_to_have_stayed() {
+    let mut schema = schema(json!({"a": {"type": "integer"}}), json!([{"rule": "self.a > 1"}]));
+    let object = json!({"metadata": {"name": "a"}, "spec": {"a": 1}});
+    let found = Schema::structural(&schema).validate_change(&object, Some(&object));
+    assert_eq!((found.errors.len(), found.warnings.len()), (0, 1));
+    schema["x-kubernetes-validations"] = json!([{"rule": "self.spec.a > 1"}]);
+    let found = Schema::structural(&schema).validate_change(&object, Some(&object));
+    assert_eq!(messages(&found.errors), ["<nil>: Invalid value: failed rule: self.spec.a > 1"]);
+    assert_eq!(found.warnings.len(), 1);
 }

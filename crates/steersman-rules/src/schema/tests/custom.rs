@@ -39,6 +39,29 @@ fn pruning_keeps_what_a_schema_knows_or_does_not_speak_of() {
             json!({"list": [{"c": 1}]}),
         ),
         (json!({"type": "object", "additionalProperties": {open: true}}), given.clone()),
+        // Whatever is in what the schema does not speak of at all.
+        (
+            json!({"type": "object", "additionalProperties": true}),
+            json!({"a": 1, "b": {}, "list": [{}]}),
+        ),
+        (
+            json!({"type": "object", "additionalProperties": false}),
+            json!({"a": 1, "b": {}, "list": [{}]}),
+        ),
+        (
+            json!({"type": "object", "additionalProperties": true, "properties": {"b": known}}),
+            json!({"a": 1, "b": {"c": 2}, "list": [{}]}),
+        ),
+        (
+            json!({open: true, "properties": {"b": known}}),
+            json!({"a": 1, "b": {"c": 2}, "list": [{"c": 1, "d": 2}]}),
+        ),
+        (
+            json!({"type": "object", "properties": {
+                "list": {"type": "array", open: true, "items": known},
+            }}),
+            json!({"list": [{"c": 1, "d": 2}]}),
+        ),
         (
             json!({"type": "object", "x-kubernetes-embedded-resource": true, open: true}),
             given.clone(),
@@ -48,6 +71,13 @@ fn pruning_keeps_what_a_schema_knows_or_does_not_speak_of() {
         of(&schema).prune(&mut object);
         assert_eq!(object["v"], expected, "{schema}");
     }
+}
+
+#[test]
+fn fields_in_what_no_schema_speaks_of_are_unknown() {
+    let schema = of(&json!({"type": "object", "additionalProperties": true}));
+    let object = json!({"v": {"a": {"b": {"c": 1}}, "list": [1, {"d": 1}]}});
+    assert_eq!(schema.unknown_fields(&object), ["v.a.b", "v.list[1].d"]);
 }
 
 #[test]
@@ -96,6 +126,16 @@ fn defaults_take_the_place_of_what_is_missing_and_of_nulls_that_are_no_values() 
             }})),
             json!({}),
             json!({"a": {"b": 1}}),
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+                "kind": text(json!({"default": "Pod"})),
+                "metadata": {"type": "object", "default": {}, "properties": {
+                    "name": text(json!({"default": "x"})), "labels": {"type": "object"},
+                }},
+            }}),
+            json!({"apiVersion": "v1"}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}),
         ),
     ] {
         let mut object = json!({"v": value});
@@ -260,4 +300,260 @@ fn what_is_embedded_is_looked_at_whenever_it_could_have_changed() {
     let new = json!({"spec": {"kind": "Pod"}, "status": {"n": 1}});
     assert_eq!(schema.validate_change(&new, Some(&old)).errors.len(), 1);
     assert!(schema.validate_status_change(&new, &old).errors.is_empty());
+}
+
+/// What is wrong with a field `v`.
+fn told(schema: &Value, value: &Value) -> Vec<String> {
+    messages(&of(schema).validate(&json!({"v": value})))
+}
+
+#[test]
+fn a_value_is_looked_at_from_all_sides_whatever_is_wrong_on_one() {
+    let either = json!({"x-kubernetes-int-or-string": true, "anyOf": [
+        {"type": "integer"}, {"type": "string"},
+    ]});
+    for (schema, value, expected) in [
+        (
+            json!({"type": "string", "enum": ["a", "b"]}),
+            json!(true),
+            vec![
+                r#"v: Invalid value: "boolean": v in body must be of type string: "boolean""#,
+                r#"v: Unsupported value: true: supported values: "a", "b""#,
+            ],
+        ),
+        (
+            json!({"type": "string", "nullable": true, "enum": ["a"]}),
+            json!(null),
+            vec![r#"v: Unsupported value: null: supported values: "a""#],
+        ),
+        // Of a text, only the first mistake is told.
+        (
+            json!({"type": "string", "minLength": 1, "pattern": "^a+$"}),
+            json!(""),
+            vec![r#"v: Invalid value: "": v in body should be at least 1 chars long"#],
+        ),
+        (
+            json!({"type": "string", "maxLength": 1, "pattern": "^a+$", "format": "date"}),
+            json!("bb"),
+            vec![
+                "v: Too long: may not be more than 1 byte",
+                r#"v: Invalid value: "bb": v in body must be of type date: "bb""#,
+            ],
+        ),
+        (
+            either,
+            json!(1.5),
+            vec![
+                r#"v: Invalid value: "number": v in body must be of type integer,string: "number""#,
+                r#"<nil>: Invalid value: "": "v" must validate at least one schema (anyOf)"#,
+                r#"v: Invalid value: "number": v in body must be of type integer: "number""#,
+                r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in v"#,
+            ],
+        ),
+        (
+            json!({"type": "object", "additionalProperties": false}),
+            json!({"a": 1}),
+            vec![r#"v: Invalid value: "a": v.a in body is a forbidden property"#],
+        ),
+        (
+            json!({"type": "object", "required": ["b", "a"], "properties": {"b": {"type": "string"}}}),
+            json!({}),
+            vec!["v.b: Required value", "v.a: Required value"],
+        ),
+        (
+            json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "a": {"type": "string"},
+            }}),
+            json!({"a": 1}),
+            vec![r#"v.a: Invalid value: "integer": v.a in body must be of type string: "integer""#],
+        ),
+    ] {
+        assert_eq!(told(&schema, &value), expected, "{schema} {value}");
+    }
+    let open = json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "a": {"type": "string"},
+    }});
+    assert!(told(&open, &json!([1])).is_empty());
+}
+
+#[test]
+fn a_wrong_type_is_told_by_the_format_if_there_is_one() {
+    let of_format = |kind: &str, format: &str, value: Value| {
+        told(&json!({"type": kind, "format": format}), &value)
+    };
+    let wrong = |found: &str, expected: &str| {
+        vec![format!(
+            "v: Invalid value: {found:?}: v in body must be of type {expected}: {found:?}"
+        )]
+    };
+    assert_eq!(of_format("string", "date", json!(1)), wrong("int64", "date"));
+    assert_eq!(of_format("string", "date", json!({})), wrong("", "date"));
+    assert_eq!(of_format("integer", "int32", json!(true)), wrong("", "int32"));
+    assert_eq!(of_format("integer", "int32", json!("1")), wrong("string", "integer"));
+    assert_eq!(of_format("number", "double", json!([])), wrong("array", "number"));
+    assert_eq!(of_format("string", "colour", json!(1)), wrong("integer", "string"));
+    // Nobody looks at what a list has instead of a text with a format.
+    assert!(of_format("string", "date", json!([1])).is_empty());
+    let whole = format!(
+        "{}\n<nil>: Invalid value: \"\": Checked value must be of type integer with format int64 in v",
+        wrong("float64", "int64")[0]
+    );
+    assert_eq!(of_format("integer", "int64", json!(1e19)).join("\n"), whole);
+}
+
+#[test]
+fn limits_lose_their_fraction_beside_whole_numbers() {
+    let of_integer = |name: &str, limit: Value, value: Value| {
+        let mut schema = json!({"type": "number"});
+        schema[name] = limit;
+        told(&schema, &value).join("\n")
+    };
+    let told_of =
+        |value: &str, detail: &str| format!("v: Invalid value: {value}: v in body {detail}");
+    assert_eq!(of_integer("minimum", json!(0.5), json!(0)), "");
+    assert_eq!(
+        of_integer("minimum", json!(0.5), json!(0.25)),
+        told_of("0.25", "should be greater than or equal to 0.5")
+    );
+    assert_eq!(
+        of_integer("maximum", json!(10.5), json!(11)),
+        told_of("11", "should be less than or equal to 10")
+    );
+    assert_eq!(
+        of_integer("maximum", json!(1_000_000), json!(2_000_000.5)),
+        told_of("2.0000005e+06", "should be less than or equal to 1e+06")
+    );
+    assert_eq!(
+        of_integer("multipleOf", json!(0.5), json!(3)),
+        "v: Invalid value: 0: factor MultipleOf declared for v must be positive: 0"
+    );
+    assert_eq!(of_integer("multipleOf", json!(0.5), json!(3.0)), "");
+    let long = json!({"type": "integer", "format": "int32", "maximum": 3_000_000_000_u32});
+    assert_eq!(
+        told(&long, &json!(1)),
+        [
+            "<nil>: Invalid value: \"\": Maximum boundary value must be of type integer with format int32 in v"
+        ]
+    );
+    let short = json!({"type": "number", "format": "float"});
+    assert!(told(&short, &json!(1e38)).is_empty());
+    assert_eq!(
+        told(&short, &json!(1e39)),
+        ["<nil>: Invalid value: \"\": Checked value must be of type number with format float in v"]
+    );
+}
+
+/// The first has two mistakes and the second one, but more of the third is about what there is.
+#[test]
+fn of_alternatives_that_fail_that_is_told_of_which_most_came_into_it() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "oneOf": [
+            {"required": ["c", "d"]},
+            {"properties": {"a": {"enum": ["x"]}}},
+            {"properties": {"a": {"enum": ["y"]}, "b": {"enum": ["z"]}}},
+        ],
+    });
+    assert_eq!(
+        told(&schema, &json!({"a": "1", "b": "2"})),
+        [
+            r#"<nil>: Invalid value: "": "v" must validate one and only one schema (oneOf). Found none valid"#,
+            r#"v.a: Unsupported value: "1": supported values: "y""#,
+            r#"v.b: Unsupported value: "2": supported values: "z""#,
+        ]
+    );
+}
+
+#[test]
+fn what_a_schema_says_of_metadata_and_kinds_holds() {
+    let name =
+        json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}});
+    let root = Schema::structural(&json!({"type": "object", "properties": {"metadata": name}}));
+    let named = |name: &str| json!({"metadata": {"name": name, "labels": {"a": "b"}}});
+    assert!(root.validate(&named("abc")).is_empty());
+    assert_eq!(
+        messages(&root.validate(&named("abcd"))),
+        ["metadata.name: Too long: may not be more than 3 bytes"]
+    );
+    assert!(root.validate_change(&named("abcd"), Some(&named("abcd"))).errors.is_empty());
+    let mut kept = named("a");
+    kept["metadata"]["odd"] = json!(1);
+    root.prune(&mut kept);
+    assert_eq!(kept, named("a"), "its shape is that of all metadata");
+
+    let embedded = json!({
+        "type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "kind": {"type": "string", "enum": ["Pod"]},
+            "metadata": {"type": "object", "required": ["labels"]},
+        },
+    });
+    assert_eq!(
+        told(&embedded, &json!({"apiVersion": "v1", "kind": "Job", "metadata": {"name": "a"}})),
+        [
+            r#"v.kind: Unsupported value: "Job": supported values: "Pod""#,
+            "v.metadata.labels: Required value",
+        ]
+    );
+}
+
+#[test]
+fn of_a_status_that_is_written_nothing_else_is_looked_at() {
+    let schema = Schema::structural(&json!({
+        "type": "object",
+        "required": ["spec"],
+        "properties": {"status": {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "list": {"type": "array", "maxItems": 1}},
+            "anyOf": [{"required": ["n"]}],
+        }},
+    }));
+    let change =
+        |new: Value, old: Value| messages(&schema.validate_status_change(&new, &old).errors);
+    assert!(change(json!({"status": {"n": 1}}), json!({})).is_empty());
+    assert!(change(json!({}), json!({"status": {"n": 1}})).is_empty());
+    assert_eq!(
+        change(json!({"status": {"n": "x", "list": [1, 2]}}), json!({})),
+        [
+            "status.list: Too many: 2: must have at most 1 item",
+            r#"status.n: Invalid value: "string": n in body must be of type integer: "string""#,
+        ]
+    );
+    assert_eq!(
+        change(json!({"status": {}}), json!({})),
+        [
+            r#"status: Invalid value: "": "" must validate at least one schema (anyOf)"#,
+            "status.n: Required value"
+        ]
+    );
+    assert_eq!(
+        change(json!({"status": 1}), json!({"status": {"n": 1}})),
+        [r#"status: Invalid value: "integer":  in body must be of type object: "integer""#]
+    );
+}
+
+#[test]
+fn what_may_stay_wrong_is_what_the_schema_knows_to_be_as_it_was() {
+    let map = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+        "maxItems": 1,
+        "items": {"type": "object", "properties": {"n": {"type": "string"}}},
+    });
+    let open = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true, "maxProperties": 0,
+        "properties": {"a": {"type": "integer"}},
+    });
+    let change = |schema: &Value, old: Value, new: Value| {
+        let found = of(schema).validate_change(&json!({"v": new}), Some(&json!({"v": old})));
+        messages(&found.errors)
+    };
+    let item = |n: &str| json!({"n": n});
+    let turned = change(&map, json!([item("a"), item("b")]), json!([item("b"), item("a")]));
+    assert!(turned.is_empty(), "{turned:?}");
+    assert_eq!(change(&map, json!([item("a"), item("b")]), json!([item("a"), item("c")])).len(), 1);
+    assert!(change(&open, json!({"a": 1}), json!({"a": 1})).is_empty());
+    let unknown = change(&open, json!({"b": 1}), json!({"b": 1}));
+    assert_eq!(unknown, ["v: Too many: 1: must have at most 0 items"]);
 }

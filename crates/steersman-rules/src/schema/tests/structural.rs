@@ -156,7 +156,7 @@ fn mistakes_are_worded_as_kubernetes_words_them() {
             r#"spec.parts[1]: Duplicate value: {"name":"a","zone":"here"}"#,
         ),
         (
-            json!({"size": 1, "parts": [{"name": "a", "weight": 0}]}),
+            json!({"size": 1, "parts": [{"name": "a", "weight": 0.0}]}),
             "spec.parts[0].weight: Invalid value: 0: spec.parts[0].weight in body should be greater than 0",
         ),
         (json!({"size": 1, "parts": [{}]}), "spec.parts[0].name: Required value"),

@@ -64,28 +64,70 @@ fn paths_of_printer_columns_find_what_they_name() {
     });
     for (path, found) in [
         (".spec.x.y", json!([1])),
-        ("{.spec.x.y}", json!([1])),
         ("$.spec.x.y", json!([1])),
+        (".spec.*.y", json!([1])),
+        ("..name", json!(["a", "b"])),
         (".spec['x'].y", json!([1])),
         (".spec.list[*].name", json!(["a", "b"])),
         (".spec.list[1].name", json!(["b"])),
         (".spec.tags[-1]", json!(["q"])),
-        (".spec.tags[7]", json!([])),
-        (".spec.tags[-9223372036854775808]", json!([])),
+        (".spec.tags[-2]", json!(["p"])),
+        (".spec.tags[]", json!(["p"])),
+        (".spec.tags[0,1]", json!(["p", "q"])),
+        (".spec.tags[::2]", json!(["p"])),
+        (".spec.tags[1:1]", json!([])),
+        (".spec.tags[?(@=='q')]", json!(["q"])),
+        (".status.conditions[-1:].type", json!(["Ready"])),
+        (".status.conditions[:1].type", json!(["Synced"])),
+        (".status.conditions[0]['type','status']", json!(["Synced", "False"])),
         (".status.conditions[?(@.type==\"Ready\")].status", json!(["True"])),
         (".status.conditions[?(@.type == 'Ready')].status", json!(["True"])),
         (".status.conditions[?(@.type!=\"Ready\")].status", json!(["False"])),
         (".status.conditions[?(@.n==3)].type", json!(["Ready"])),
+        (".status.conditions[?(@.n>2)].type", json!(["Ready"])),
+        (".status.conditions[?(@.n<=2)].type", json!([])),
         (".status.conditions[?(@.n)].type", json!(["Ready"])),
         (".metadata.annotations.example\\.com/a", json!(["b"])),
+        (".metadata.annotations['example\\.com/a']", json!(["b"])),
+        // A dot in brackets is a dot.
+        (".metadata.annotations['example.com/a']", json!([])),
         (".spec.absent", json!([])),
+        (".spec.absent[0].name", json!([])),
+        (".", json!([])),
+        // What makes no sense for this object fails as a whole.
+        (".spec.tags[7]", json!(null)),
+        (".spec.tags[1:7]", json!(null)),
+        (".spec.tags[-9223372036854775808]", json!(null)),
+        (".spec.x[0]", json!(null)),
+        (".spec.x[*]", json!(null)),
+        (".spec.x[?(@.y)]", json!(null)),
+        (".status.conditions[?(@.n=='3')].type", json!(null)),
+        (".status.conditions[?(@.n=3)].type", json!(null)),
+        (".spec word", json!(null)),
     ] {
         let path_of = Path::parse(path).unwrap_or_else(|| panic!("{path} should be understood"));
         assert_eq!(json!(path_of.find(&object)), found, "{path}");
     }
-    for path in ["..spec", ".spec[", ".spec[a]", ".spec[?(x==1)]"] {
+    for path in [
+        ".spec[",
+        ".spec[a]",
+        ".spec[\"x\"]",
+        ".spec[1:2:3:4]",
+        ".spec[?(@.a",
+        ".spec[?(==1)]",
+        ".spec....x",
+        ".spec.x\\",
+        ".spec, .x",
+    ] {
         assert_eq!(Path::parse(path), None, "{path} should not be understood");
     }
+}
+
+#[test]
+fn a_path_that_looks_at_everything_again_and_again_gives_up() {
+    let deep = (0..60).fold(json!(1), |inside, _| json!({"a": inside}));
+    let path = Path::parse(&"...*".repeat(20)).unwrap();
+    assert_eq!(path.find(&deep), None);
 }
 
 #[test]
@@ -127,6 +169,15 @@ fn the_status_of_a_pod_sums_up_its_containers() {
                 ]}),
             ),
             ["0/1", "Init:ExitCode:3", "0"],
+        ),
+        (
+            pod(
+                json!({"containers": [{}], "initContainers": [{"name": "i"}]}),
+                json!({"phase": "Pending", "initContainerStatuses": [
+                    {"name": "i", "state": {"terminated": {"reason": "Completed"}}},
+                ]}),
+            ),
+            ["0/1", "Pending", "0"],
         ),
         (
             pod(
@@ -344,6 +395,38 @@ fn a_custom_resource_has_the_columns_of_its_definition_or_its_age() {
     let cells = json!(["shop", 3, "24h", "[\"a\"]", null, null]);
     assert_eq!(table["rows"][0]["cells"], cells);
     assert_eq!(table["columnDefinitions"][3]["priority"], 1);
+}
+
+#[test]
+fn columns_end_before_the_first_that_nobody_understands() {
+    let column = |path: &str| json!({"name": "C", "type": "string", "jsonPath": path});
+    let columns = columns_from_crd(&json!([column(".a"), column(".b["), column(".c")]));
+    assert_eq!(columns.len(), 1);
+    let none = columns_from_crd(&json!([column(".b[")]));
+    let object = json!({"metadata": {"name": "x"}});
+    let table = render(&none, &[object], json!({}), IncludeObject::None, now());
+    assert_eq!(table["rows"][0]["cells"], json!(["x"]));
+    assert_eq!(table["columnDefinitions"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_is_no_text_is_shown_as_go_prints_it() {
+    let columns =
+        columns_from_crd(&json!([{"name": "C", "type": "string", "jsonPath": ".spec.a"}]));
+    for (value, expected) in [
+        (json!(null), "<no value>"),
+        (json!(true), "true"),
+        (json!(1_234_567), "1234567"),
+        (json!(0.5), "0.5"),
+        (json!(123_456.5), "123456.5"),
+        (json!(1_234_567.5), "1.2345675e+06"),
+        (json!(0.000_012), "1.2e-05"),
+        (json!({"a": ["<b>"]}), r#"{"a":["\u003cb\u003e"]}"#),
+    ] {
+        let object = json!({"spec": {"a": value}});
+        let table = render(&columns, &[object], json!({}), IncludeObject::None, now());
+        assert_eq!(table["rows"][0]["cells"][1], expected);
+    }
 }
 
 #[test]

@@ -4,22 +4,27 @@
 //! Kubernetes keeps what all versions say alike in one place, and complains about it there: a
 //! schema that every version has stands at `spec.validation`, not at `spec.versions[0].schema`.
 
+mod defaults;
+mod patterns;
 mod said;
 mod schema;
+mod shown;
 mod structural;
 #[cfg(test)]
 mod tests;
 mod version;
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::approval::{self, Approval, approval};
 use super::bundle::{self, bundle_mistake};
 use super::is_established;
 use super::resources::versions_of;
-use crate::field::{Errors, FieldError, FieldErrorKind, shown_as_json};
+use crate::field::{Errors, FieldError};
 use crate::metadata;
 use crate::names;
 use crate::rules::at::At;
@@ -37,15 +42,25 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldErro
     errors.extend(of_versions(definition, found.own));
     errors.extend(of_names(&spec["names"]));
     errors.extend(found.shared);
+    let strategy = &spec["conversion"]["strategy"];
+    if keeps_unknown(spec) && strategy != "None" {
+        let why = "must be None if spec.preserveUnknownFields is true";
+        errors.push(FieldError::invalid("spec.conversion.strategy", strategy, why));
+    }
     errors.extend(of_conversion(&spec["conversion"], old));
     errors.extend(of_stored_versions(definition));
     errors.extend(of_approval(definition, old));
-    if spec["preserveUnknownFields"] == true {
+    if keeps_unknown(spec) {
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                    spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), why));
     }
     errors.into()
+}
+
+/// Whether a definition asks for what there is no more: to keep fields of which no schema knows.
+fn keeps_unknown(spec: &Value) -> bool {
+    spec["preserveUnknownFields"] == true
 }
 
 fn text(value: &Value) -> &str {
@@ -144,6 +159,11 @@ fn of_versions(definition: &Value, own: Vec<Errors>) -> Errors {
             errors.push(FieldError::required(field, ""));
         }
     }
+    let mut schemas = versions_of(definition).map(|version| &version["schema"]["openAPIV3Schema"]);
+    if keeps_unknown(&definition["spec"]) && schemas.any(has_defaults) {
+        let why = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), why));
+    }
     let mut seen = HashSet::new();
     let mut unique = true;
     for ((index, version), own) in versions_of(definition).enumerate().zip(own) {
@@ -169,37 +189,22 @@ fn of_versions(definition: &Value, own: Vec<Errors>) -> Errors {
     errors
 }
 
-/// All versions together are wrong. They are shown as Go's struct, without what all of them say
-/// alike.
+/// Whether there are defaults in a schema.
+fn has_defaults(schema: &Value) -> bool {
+    let below = |key: &&str| schema[*key].is_object() && has_defaults(&schema[*key]);
+    let parts = |key: &&str| list(&schema[*key]).iter().any(has_defaults);
+    let mut properties = schema["properties"].as_object().into_iter().flatten();
+    !schema["default"].is_null()
+        || ["items", "not", "additionalProperties"].iter().any(below)
+        || ["allOf", "anyOf", "oneOf"].iter().any(parts)
+        || properties.any(|(_, property)| has_defaults(property))
+}
+
+/// All versions together are wrong.
 fn all_wrong(definition: &Value, why: &str) -> FieldError {
     let alike = version::alike(&versions_of(definition).collect::<Vec<_>>());
-    let shown = versions_of(definition).map(|version| {
-        let flag = |key: &str| version[key] == true;
-        let part = |key: &str| match alike.contains(&key) {
-            true => "null".to_owned(),
-            false => shown_as_json(&version[key]),
-        };
-        format!(
-            "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\
-             \"DeprecationWarning\":{},\"Schema\":{},\"Subresources\":{},\
-             \"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
-            shown_as_json(&version["name"]),
-            flag("served"),
-            flag("storage"),
-            flag("deprecated"),
-            shown_as_json(&version["deprecationWarning"]),
-            part("schema"),
-            part("subresources"),
-            part("additionalPrinterColumns"),
-            part("selectableFields"),
-        )
-    });
-    let shown = match shown.collect::<Vec<_>>().join(",").as_str() {
-        "" => "null".to_owned(),
-        shown => format!("[{shown}]"),
-    };
-    let text = format!("Invalid value: {shown}: {why}");
-    FieldError { kind: FieldErrorKind::Invalid, field: "spec.versions".to_owned(), text }
+    let shown = shown::versions(versions_of(definition), &alike);
+    FieldError::invalid_shown("spec.versions", &shown, why)
 }
 
 fn deprecation(version: &Value, index: usize) -> Vec<FieldError> {
@@ -217,23 +222,20 @@ fn deprecation(version: &Value, index: usize) -> Vec<FieldError> {
     if given.is_empty() {
         errors.push(invalid("must not be an empty string"));
     }
-    if let Some((at, _)) = given.char_indices().find(|(_, c)| !is_printable(*c)) {
+    if let Some(odd) = UNPRINTABLE.find(given) {
         errors.push(invalid(&format!(
             "must only contain printable UTF-8 characters; non-printable character found at index \
-             {at}"
+             {}",
+            odd.start()
         )));
     }
     errors
 }
 
-/// Whether a character is seen: of all that is space, Go prints only one.
-fn is_printable(character: char) -> bool {
-    character == ' '
-        || !(character.is_control()
-            || character.is_whitespace()
-            || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-            || matches!(character, '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}' | '\u{feff}'))
-}
+/// What Go does not print: of all that is space, it prints only one.
+static UNPRINTABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[^\p{L}\p{M}\p{N}\p{P}\p{S} ]").expect("the pattern is written here")
+});
 
 fn of_conversion(conversion: &Value, old: Option<&Value>) -> Errors {
     const ELSE: &str = "should not be set when strategy is not set to Webhook";

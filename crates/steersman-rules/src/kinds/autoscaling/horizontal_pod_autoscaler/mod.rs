@@ -13,7 +13,7 @@ use crate::quantity::Quantity;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, is_empty, set, within, within_existing};
-use crate::versions;
+use crate::versions::{self, autoscaler};
 
 /// What is said of HorizontalPodAutoscalers.
 pub(super) const KIND: Kind = Kind {
@@ -33,11 +33,11 @@ const RULES: Rules = Rules {
     default,
     status: Some(|| json!({"currentReplicas": 0, "desiredReplicas": 0})),
     check,
+    create: |autoscaler| autoscaler::keep_status(&Value::Null, autoscaler),
+    keep: autoscaler::keep_status,
+    prepare_status: autoscaler::keep_spec,
     check_status: |autoscaler, _, errors| {
         let status = autoscaler.at("status");
-        for condition in status.each("conditions") {
-            condition.at("observedGeneration").not_negative(errors);
-        }
         status.at("currentReplicas").not_negative(errors);
         status.at("desiredReplicas").not_negative(errors);
     },
@@ -53,6 +53,7 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const UTILIZATION: i64 = 80;
 
 fn default(autoscaler: &mut Value) {
+    autoscaler::tidy(autoscaler);
     let v1 = autoscaler["apiVersion"] == OLDER;
     let others = !autoscaler["metadata"]["annotations"][METRICS].is_null();
     within(autoscaler, "spec", |spec| {

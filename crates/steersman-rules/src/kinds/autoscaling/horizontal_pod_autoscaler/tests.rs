@@ -36,6 +36,58 @@ fn an_autoscaler_is_filled_in() {
     assert!(RULES.validate_create(&autoscaler()).is_empty());
 }
 
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+
+/// An autoscaler of `v1` with these annotations.
+fn annotated(annotations: &Value) -> Value {
+    json!({
+        "apiVersion": OLDER, "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "annotations": annotations},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+    })
+}
+
+#[test]
+fn annotations_between_the_versions_are_written_anew_in_v1_and_never_in_v2() {
+    let memory = r#"[ {"resource": {"targetAverageValue": "1Gi", "name": "memory"},
+                       "type": "Resource"} ]"#;
+    let tolerance = "autoscaling.alpha.kubernetes.io/scale-up-tolerance";
+    let mut v1 = annotated(&json!({METRICS: memory, tolerance: "1", "a": "b"}));
+    RULES.fill_in(&mut v1);
+    let written =
+        r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}}]"#;
+    assert_eq!(v1["metadata"]["annotations"], json!({METRICS: written, "a": "b"}));
+    assert_eq!(v1["spec"]["targetCPUUtilizationPercentage"], Value::Null);
+    let mut unreadable = annotated(&json!({METRICS: "[{", "a": "b"}));
+    RULES.fill_in(&mut unreadable);
+    assert_eq!(unreadable["metadata"]["annotations"], json!({"a": "b"}));
+    assert_eq!(unreadable["spec"]["targetCPUUtilizationPercentage"], 80);
+    let mut v2 = autoscaler();
+    v2["metadata"]["annotations"] = json!({METRICS: memory, "a": "b"});
+    RULES.fill_in(&mut v2);
+    assert_eq!(v2["metadata"]["annotations"], json!({"a": "b"}));
+}
+
+#[test]
+fn annotations_of_v1_are_spec_or_status() {
+    let [one, other] = [
+        r#"[{"type":"Pods","pods":{"metricName":"a","targetAverageValue":"1"}}]"#,
+        r#"[{"type":"Pods","pods":{"metricName":"b","targetAverageValue":"1"}}]"#,
+    ];
+    let [is, was] = [r#"[{"type":"A","status":"True"}]"#, r#"[{"type":"B","status":"True"}]"#];
+    let mut new = annotated(&json!({METRICS: one, CONDITIONS: is}));
+    RULES.prepare_create(&mut new);
+    assert_eq!(new["metadata"]["annotations"], json!({METRICS: one}));
+    let old = annotated(&json!({METRICS: one, CONDITIONS: was}));
+    let sent = annotated(&json!({METRICS: other, CONDITIONS: is}));
+    let mut updated = sent.clone();
+    RULES.prepare_update(&old, &mut updated);
+    assert_eq!(updated["metadata"]["annotations"], json!({METRICS: other, CONDITIONS: was}));
+    let mut reported = sent;
+    RULES.prepare_status_update(&old, &mut reported);
+    assert_eq!(reported["metadata"]["annotations"], json!({METRICS: one, CONDITIONS: is}));
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn mistakes_of_an_autoscaler() {

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::strconv;
+
 const MONTHS: &[&str] =
     &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -27,10 +29,14 @@ const FIELDS: [Field; 5] = [
 pub(super) fn check(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
     if rest.starts_with("TZ=") || rest.starts_with("CRON_TZ=") {
-        let (zone, schedule) = rest.split_once(' ').unwrap_or((rest, ""));
+        // Nobody looked for the space before cutting there, so Go says what it says of that.
+        let Some((zone, schedule)) = rest.split_once(' ') else {
+            return Err("invalid schedule format: runtime error: slice bounds out of range [:-1]"
+                .to_owned());
+        };
         let zone = zone.split_once('=').map_or("", |(_, zone)| zone);
-        if !time_zone(zone).is_empty() {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+        if let Some(why) = location_mistake(zone) {
+            return Err(format!("provided bad location {zone}: {why}"));
         }
         rest = schedule.trim();
     }
@@ -57,31 +63,33 @@ fn descriptor(text: &str) -> Result<(), String> {
     let Some(duration) = text.strip_prefix("@every ") else {
         return Err(format!("unrecognized descriptor: {text}"));
     };
-    duration_error(duration).map_or(Ok(()), |why| {
-        Err(format!("failed to parse duration {text}: time: {why} {duration:?}"))
-    })
+    duration_mistake(duration)
+        .map_or(Ok(()), |why| Err(format!("failed to parse duration {text}: time: {why}")))
 }
 
-/// What is wrong with a duration such as `1h30m`.
-fn duration_error(text: &str) -> Option<&'static str> {
+/// What is wrong with a duration such as `1h30m`, as Go says it.
+fn duration_mistake(text: &str) -> Option<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
         return None;
     }
     if rest.is_empty() {
-        return Some("invalid duration");
+        return Some(format!("invalid duration {text:?}"));
     }
     while !rest.is_empty() {
-        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if after.len() == rest.len() {
-            return Some("invalid duration");
+        let whole = rest.trim_start_matches(is_digit);
+        let after = whole.strip_prefix('.').map_or(whole, |part| part.trim_start_matches(is_digit));
+        let number = &rest[..rest.len() - after.len()];
+        if !number.contains(is_digit) {
+            return Some(format!("invalid duration {text:?}"));
         }
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let end = after.find(|c: char| is_digit(c) || c == '.').unwrap_or(after.len());
         let (unit, next) = after.split_at(end);
         match unit {
             "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = next,
-            "" => return Some("missing unit in duration"),
-            _ => return Some("unknown unit in duration"),
+            "" => return Some(format!("missing unit in duration {text:?}")),
+            _ => return Some(format!("unknown unit {unit:?} in duration {text:?}")),
         }
     }
     None
@@ -133,12 +141,13 @@ impl Field {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    match text.parse::<i64>() {
+    match strconv::parse_int(text) {
         Ok(number) => u64::try_from(number)
             .map_err(|_| format!("negative number ({number}) not allowed: {text}")),
-        Err(_) => Err(format!(
-            "failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"
-        )),
+        Err(why) => {
+            let why = why.to_string().replacen("ParseInt", "Atoi", 1);
+            Err(format!("failed to parse int from {text}: {why}"))
+        }
     }
 }
 
@@ -155,19 +164,31 @@ pub(super) fn time_zone(name: &str) -> Vec<String> {
             && ![".", ".."].contains(&part)
             && !part.starts_with('-')
     };
-    let unknown = || format!("unknown time zone {name}");
     if !name.split('/').all(valid) {
-        return vec![unknown()];
+        return vec![unknown(name)];
     }
     if name.eq_ignore_ascii_case("Local") {
         let why = "timeZone must be an explicit time zone as defined in \
                    https://www.iana.org/time-zones";
         found.push(why.to_owned());
     }
-    if name != "Local" && !is_known(name) {
-        found.push(unknown());
-    }
+    found.extend(location_mistake(name));
     found
+}
+
+/// Why Go has no location of this name, which may also be one that is nobody's.
+fn location_mistake(name: &str) -> Option<String> {
+    if ["", "UTC", "Local"].contains(&name) {
+        return None;
+    }
+    if name.contains("..") || name.starts_with(['/', '\\']) {
+        return Some("time: invalid location name".to_owned());
+    }
+    (!is_known(name)).then(|| unknown(name))
+}
+
+fn unknown(name: &str) -> String {
+    format!("unknown time zone {name}")
 }
 
 /// Whether the tz database has a zone of exactly this name.

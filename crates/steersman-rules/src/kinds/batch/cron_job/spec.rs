@@ -25,7 +25,7 @@ pub(super) fn check(cron: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     job::spec::validate(&template, errors);
     let selector = template.at("selector");
     if selector.is_set() {
-        errors.push(selector.invalid("`selector` will be auto-generated"));
+        errors.push(selector.invalid_as("raw", "`selector` will be auto-generated"));
     }
     let manual = template.at("manualSelector");
     if manual.is_true() {

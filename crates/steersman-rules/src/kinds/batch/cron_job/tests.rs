@@ -43,6 +43,17 @@ fn schedules_are_read_as_cron_reads_them() {
         ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
         ("@nope", "unrecognized descriptor: @nope"),
         ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
+        ("@every 5", "failed to parse duration @every 5: time: missing unit in duration \"5\""),
+        ("@every .h", "failed to parse duration @every .h: time: invalid duration \".h\""),
+        (
+            "@every 1d",
+            "failed to parse duration @every 1d: time: unknown unit \"d\" in duration \"1d\"",
+        ),
+        (
+            "9223372036854775808 * * * *",
+            "failed to parse int from 9223372036854775808: strconv.Atoi: parsing \
+             \"9223372036854775808\": value out of range",
+        ),
     ] {
         let errors = messages(&RULES.validate_create(&cron(bad)));
         assert_eq!(errors, [format!("spec.schedule: Invalid value: {bad:?}: {why}")]);
@@ -59,6 +70,19 @@ fn a_time_zone_stands_in_its_own_field() {
           schedule, use timeZone field instead"]
     );
     assert!(RULES.validate_update(&zoned, &zoned).is_empty(), "it always had one");
+    let own = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+    for (schedule, why) in [
+        ("TZ=0", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
+        ("CRON_TZ=UTC", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
+        ("TZ=Nowhere * * * * *", "provided bad location Nowhere: unknown time zone Nowhere"),
+        ("TZ=/UTC * * * * *", "provided bad location /UTC: time: invalid location name"),
+        ("TZ= * * * *", "expected exactly 5 fields, found 4: [* * * *]"),
+    ] {
+        let errors = messages(&RULES.validate_create(&cron(schedule)));
+        let expected =
+            [why, own].map(|why| format!("spec.schedule: Invalid value: {schedule:?}: {why}"));
+        assert_eq!(errors, expected);
+    }
     for (zone, whys) in [
         ("UTC", vec![]),
         ("Europe/Athens", vec![]),
@@ -67,6 +91,14 @@ fn a_time_zone_stands_in_its_own_field() {
         ("../../..", vec!["unknown time zone ../../.."]),
         ("", vec!["timeZone must be nil or non-empty string"]),
         ("../etc", vec!["unknown time zone ../etc"]),
+        ("a..b", vec!["time: invalid location name"]),
+        (
+            "Local",
+            vec![
+                "timeZone must be an explicit time zone as defined in \
+                 https://www.iana.org/time-zones",
+            ],
+        ),
         (
             "local",
             vec![

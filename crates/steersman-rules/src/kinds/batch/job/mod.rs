@@ -154,7 +154,7 @@ fn generated_selector(job: &Value, old: &Value, errors: &mut Errors) {
     }
     if is_sound(&spec["selector"]) && !matches(&spec["selector"], &expected) {
         let why = "`selector` not auto-generated";
-        errors.push(FieldError::invalid("spec.selector", &spec["selector"], why));
+        errors.push(At::new(&spec["selector"], "spec.selector").invalid_as("raw", why));
     }
 }
 

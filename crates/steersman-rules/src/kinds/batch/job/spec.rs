@@ -38,16 +38,15 @@ pub(in crate::kinds::batch) fn validate(spec: &At<'_, '_>, errors: &mut Errors) 
     managed_by(&spec.at("managedBy"), errors);
     let mode = spec.at("completionMode");
     mode.one_of(&["NonIndexed", "Indexed"], errors);
-    match mode.text() {
-        "Indexed" => indexed(spec, errors),
-        "NonIndexed" | "" => {
-            for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
-                if spec.at(key).is_set() {
-                    errors.push(spec.at(key).invalid("requires indexed completion mode"));
-                }
+    if mode.text() == "Indexed" {
+        indexed(spec, errors);
+    }
+    if mode.is_absent() || mode.text() == "NonIndexed" {
+        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if spec.at(key).is_set() {
+                errors.push(spec.at(key).invalid("requires indexed completion mode"));
             }
         }
-        _ => {}
     }
     failure_policy::validate(spec, errors);
     success_policy(spec, errors);
@@ -60,38 +59,36 @@ fn indexed(spec: &At<'_, '_>, errors: &mut Errors) {
     let completions = spec.at("completions");
     let parallelism = spec.at("parallelism");
     let failed = spec.at("maxFailedIndexes");
-    let mut at_most = |at: &At<'_, '_>, max: i64, tail: &str| {
-        if at.number().is_some_and(|number| number > max) {
-            errors.push(at.invalid(&format!("must be less than or equal to {max}{tail}")));
-        }
-    };
-    at_most(&parallelism, INDEXED_PARALLELISM_MAX, " when completion mode is Indexed");
+    if completions.is_absent() {
+        errors.push(completions.required("when completion mode is Indexed"));
+    }
+    let tail = " when completion mode is Indexed";
+    at_most(&parallelism, INDEXED_PARALLELISM_MAX, tail, errors);
     if let (Some(most), Some(all)) = (failed.number(), completions.number())
         && most > all
     {
         errors.push(failed.invalid("must be less than or equal to completions"));
     }
-    let mut at_most = |at: &At<'_, '_>, max: i64, tail: &str| {
-        if at.number().is_some_and(|number| number > max) {
-            errors.push(at.invalid(&format!("must be less than or equal to {max}{tail}")));
-        }
-    };
-    at_most(&failed, INDEXED_FAILED_MAX, "");
+    at_most(&failed, INDEXED_FAILED_MAX, "", errors);
     let many = completions.number().is_some_and(|number| number > COMPLETIONS_SOFT_MAX);
     if many && spec.at("backoffLimitPerIndex").is_set() {
-        let tail = format!(
-            " when completions are above {COMPLETIONS_SOFT_MAX} and used with backoff limit per \
-             index"
-        );
-        at_most(&parallelism, MANY_COMPLETIONS_MAX, &tail);
-        at_most(&failed, MANY_COMPLETIONS_MAX, &tail);
         if failed.is_absent() {
             let why = format!("must be specified when completions is above {COMPLETIONS_SOFT_MAX}");
             errors.push(failed.required(&why));
         }
+        let tail = format!(
+            " when completions are above {COMPLETIONS_SOFT_MAX} and used with backoff limit per \
+             index"
+        );
+        at_most(&parallelism, MANY_COMPLETIONS_MAX, &tail, errors);
+        at_most(&failed, MANY_COMPLETIONS_MAX, &tail, errors);
     }
-    if completions.is_absent() {
-        errors.push(completions.required("when completion mode is Indexed"));
+}
+
+/// Complains of a number above `max`; `tail` says when it may not be.
+fn at_most(at: &At<'_, '_>, max: i64, tail: &str, errors: &mut Errors) {
+    if at.number().is_some_and(|number| number > max) {
+        errors.push(at.invalid(&format!("must be less than or equal to {max}{tail}")));
     }
 }
 

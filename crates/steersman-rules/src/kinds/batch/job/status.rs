@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::failure_policy::without_value;
 use super::indexes;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::items;
+use crate::rules::document::{items, same};
 
 /// An old and a new status with the job's spec, which does not change.
 struct Change<'v> {
@@ -27,11 +27,14 @@ pub(super) fn validate(old: &Value, new: &Value) -> Errors {
         status.at(number).not_negative(&mut errors);
     }
     uncounted(&status.at("uncountedTerminatedPods"), &mut errors);
-    change.conditions(&mut errors);
-    change.times(&mut errors);
+    change.complete(&mut errors);
+    change.completion_time(&mut errors);
+    change.criteria(&mut errors);
     change.finished(&mut errors);
     change.indexes(&mut errors);
-    change.counters(&mut errors);
+    change.pods(&mut errors);
+    change.success(&mut errors);
+    change.kept(&mut errors);
     errors
 }
 
@@ -57,64 +60,40 @@ fn uncounted(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// The rules in the order of Kubernetes.
 impl Change<'_> {
     fn changed(&self, key: &str) -> bool {
-        self.old[key] != self.new.value[key]
+        !same(&self.old[key], &self.new.value[key])
     }
 
     fn condition_changed(&self, kind: &str) -> bool {
-        holds(self.old, kind) != holds(self.new.value, kind)
+        self.had(kind) != self.is(kind)
     }
 
     fn is(&self, kind: &str) -> bool {
         holds(self.new.value, kind)
     }
 
-    fn conditions(&self, errors: &mut Errors) {
-        let mut wrong = |why: &str| {
-            errors.push(without_value(self.new.at("conditions").path(), why));
-        };
-        let changed = |kind: &str| self.condition_changed(kind);
-        let completes = changed("Complete");
-        if (completes || changed("Failed")) && self.is("Complete") && self.is("Failed") {
-            wrong("cannot set Complete=True and Failed=true conditions");
-        }
-        if (completes || changed("FailureTarget"))
-            && self.is("Complete")
-            && self.is("FailureTarget")
-        {
-            wrong("cannot set Complete=True and FailureTarget=true conditions");
-        }
-        if (changed("Failed") || self.changed("failedIndexes"))
-            && self.is("Failed")
-            && !self.is("FailureTarget")
-        {
-            wrong("cannot set Failed=True condition without the FailureTarget=true condition");
-        }
-        if (completes || changed("SuccessCriteriaMet"))
-            && self.is("Complete")
-            && !self.is("SuccessCriteriaMet")
-        {
-            wrong(
-                "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
-            );
-        }
+    fn had(&self, kind: &str) -> bool {
+        holds(self.old, kind)
+    }
+
+    /// Complains of the conditions as a whole.
+    fn contradicts(&self, why: &str, errors: &mut Errors) {
+        errors.push(without_value(self.new.at("conditions").path(), why));
+    }
+
+    fn complete(&self, errors: &mut Errors) {
         for other in ["Failed", "FailureTarget"] {
-            if self.is("SuccessCriteriaMet") && self.is(other) {
-                wrong(&format!("cannot set SuccessCriteriaMet=True and {other}=true conditions"));
+            let changed = self.condition_changed("Complete") || self.condition_changed(other);
+            if changed && self.is("Complete") && self.is(other) {
+                let why = format!("cannot set Complete=True and {other}=true conditions");
+                self.contradicts(&why, errors);
             }
-        }
-        for kind in ["Failed", "Complete", "FailureTarget"] {
-            if holds(self.old, kind) && !self.is(kind) {
-                wrong(&format!("cannot disable the terminal {kind}=True condition"));
-            }
-        }
-        if holds(self.old, "SuccessCriteriaMet") && !self.is("SuccessCriteriaMet") {
-            wrong("cannot disable the SuccessCriteriaMet=True condition");
         }
     }
 
-    fn times(&self, errors: &mut Errors) {
+    fn completion_time(&self, errors: &mut Errors) {
         let start = self.new.at("startTime");
         let end = self.new.at("completionTime");
         let ends = self.condition_changed("Complete") || self.changed("completionTime");
@@ -130,34 +109,42 @@ impl Change<'_> {
         if moved && start.is_set() && end.is_set() && end.text() < start.text() {
             errors.push(end.invalid("must be equal to or after `startTime`"));
         }
-        let was = &self.old["completionTime"];
-        if end.is_set() && !was.is_null() && end.value != was {
-            errors.push(end.invalid("field is immutable"));
+    }
+
+    fn criteria(&self, errors: &mut Errors) {
+        let fails = self.condition_changed("Failed") || self.changed("failedIndexes");
+        if fails && self.is("Failed") && !self.is("FailureTarget") {
+            let why = "cannot set Failed=True condition without the FailureTarget=true condition";
+            self.contradicts(why, errors);
         }
-        let resumes = holds(self.old, "Suspended")
-            && items(&self.new.value["conditions"])
-                .iter()
-                .any(|c| c["type"] == "Suspended" && c["status"] == "False");
-        if self.changed("startTime")
-            && !resumes
-            && !self.old["startTime"].is_null()
-            && self.spec["suspend"] != true
+        let completes =
+            self.condition_changed("Complete") || self.condition_changed("SuccessCriteriaMet");
+        if completes && self.is("Complete") && !self.is("SuccessCriteriaMet") {
+            let why = "cannot set Complete=True condition without the SuccessCriteriaMet=true \
+                       condition";
+            self.contradicts(why, errors);
+        }
+    }
+
+    fn becomes_finished(&self) -> bool {
+        is_finished(self.old) != is_finished(self.new.value)
+    }
+
+    /// Complains of pods that a finished job still has.
+    fn none_left(&self, key: &str, errors: &mut Errors) {
+        let pods = self.new.at(key);
+        if is_finished(self.new.value)
+            && (self.becomes_finished() || self.changed(key))
+            && pods.number_or_zero() > 0
         {
-            let why = "field is immutable for unsuspended job once set";
-            errors.push(start.invalid(why));
+            errors.push(pods.invalid(&format!("{key}>0 is invalid for finished job")));
         }
     }
 
     fn finished(&self, errors: &mut Errors) {
+        self.none_left("active", errors);
         let is = is_finished(self.new.value);
-        let becomes = is_finished(self.old) != is;
-        let above_zero = |key: &str| self.new.at(key).number().is_some_and(|number| number > 0);
-        for key in ["active", "terminating"] {
-            if is && (becomes || self.changed(key)) && above_zero(key) {
-                let why = format!("{key}>0 is invalid for finished job");
-                errors.push(self.new.at(key).invalid(&why));
-            }
-        }
+        let becomes = self.becomes_finished();
         let nothing_to_do = self.spec["suspend"] == true && self.spec["completions"] == 0;
         let start = self.new.at("startTime");
         if is && (becomes || self.changed("startTime")) && !nothing_to_do && start.is_absent() {
@@ -168,13 +155,6 @@ impl Change<'_> {
         if is && (becomes || self.changed("uncountedTerminatedPods")) && any {
             let why = "must be empty for finished job";
             errors.push(uncounted.invalid_as("UncountedTerminatedPods", why));
-        }
-        let ready = self.new.at("ready");
-        let active = self.new.at("active").number_or_zero();
-        if (self.changed("ready") || self.changed("active"))
-            && ready.number().is_some_and(|ready| ready > active)
-        {
-            errors.push(ready.invalid("cannot set more ready pods than active"));
         }
     }
 
@@ -208,6 +188,70 @@ impl Change<'_> {
         if let Some(index) = shared {
             let why = format!("failedIndexes and completedIndexes overlap at index: {index}");
             errors.push(failed.invalid(&why));
+        }
+    }
+
+    fn pods(&self, errors: &mut Errors) {
+        self.none_left("terminating", errors);
+        let ready = self.new.at("ready");
+        let active = self.new.at("active").number_or_zero();
+        if (self.changed("ready") || self.changed("active"))
+            && ready.number().is_some_and(|ready| ready > active)
+        {
+            errors.push(ready.invalid("cannot set more ready pods than active"));
+        }
+    }
+
+    fn success(&self, errors: &mut Errors) {
+        for other in ["Failed", "FailureTarget"] {
+            if self.is("SuccessCriteriaMet") && self.is(other) {
+                let why = format!("cannot set SuccessCriteriaMet=True and {other}=true conditions");
+                self.contradicts(&why, errors);
+            }
+        }
+        let has_policy = !self.spec["successPolicy"].is_null();
+        if has_policy && self.is("Complete") && !self.is("SuccessCriteriaMet") {
+            let why = "cannot set Complete=True for Job with SuccessPolicy unless \
+                       SuccessCriteriaMet=True";
+            self.contradicts(why, errors);
+        }
+    }
+
+    /// What was said before and may not be taken back.
+    fn kept(&self, errors: &mut Errors) {
+        for kind in ["Failed", "Complete", "FailureTarget"] {
+            if self.had(kind) && !self.is(kind) {
+                let why = format!("cannot disable the terminal {kind}=True condition");
+                self.contradicts(&why, errors);
+            }
+        }
+        self.counters(errors);
+        self.times(errors);
+        if self.had("SuccessCriteriaMet") && !self.is("SuccessCriteriaMet") {
+            self.contradicts("cannot disable the SuccessCriteriaMet=True condition", errors);
+        }
+        if self.had("Complete") && !self.had("SuccessCriteriaMet") && self.is("SuccessCriteriaMet")
+        {
+            let why = "cannot set SuccessCriteriaMet=True for Job already has Complete=true \
+                       conditions";
+            self.contradicts(why, errors);
+        }
+    }
+
+    fn times(&self, errors: &mut Errors) {
+        let end = self.new.at("completionTime");
+        let was = &self.old["completionTime"];
+        if end.is_set() && !was.is_null() && end.value != was {
+            errors.push(end.invalid("field is immutable"));
+        }
+        let resumes = self.had("Suspended")
+            && items(&self.new.value["conditions"])
+                .iter()
+                .any(|c| c["type"] == "Suspended" && c["status"] == "False");
+        let moves = self.changed("startTime") && !self.old["startTime"].is_null();
+        if moves && !resumes && self.spec["suspend"] != true {
+            let why = "field is immutable for unsuspended job once set";
+            errors.push(self.new.at("startTime").invalid(why));
         }
     }
 

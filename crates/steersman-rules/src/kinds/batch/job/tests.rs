@@ -167,6 +167,32 @@ fn mistakes_of_a_job_are_named_as_kubernetes_names_them() {
             ],
         ),
         (
+            json!({"completionMode": "Indexed", "parallelism": 100_001}),
+            vec![
+                "spec.completions: Required value: when completion mode is Indexed",
+                "spec.parallelism: Invalid value: 100001: must be less than or equal to 100000 \
+                 when completion mode is Indexed",
+            ],
+        ),
+        (
+            indexed(json!({
+                "completions": 100_001, "parallelism": 10_001, "backoffLimitPerIndex": 1,
+            })),
+            vec![
+                "spec.maxFailedIndexes: Required value: must be specified when completions is \
+                 above 100000",
+                "spec.parallelism: Invalid value: 10001: must be less than or equal to 10000 when \
+                 completions are above 100000 and used with backoff limit per index",
+            ],
+        ),
+        (
+            json!({"completionMode": "", "backoffLimitPerIndex": 1}),
+            vec![
+                "spec.completionMode: Unsupported value: \"\": supported values: \"NonIndexed\", \
+                 \"Indexed\"",
+            ],
+        ),
+        (
             indexed(json!({"successPolicy": {"rules": []}})),
             vec![
                 "spec.successPolicy.rules: Required value: at least one rules must be specified \
@@ -392,6 +418,58 @@ fn a_status_may_not_contradict_itself() {
             vec![
                 "status.uncountedTerminatedPods.failed[0]: Duplicate value: \"a\"",
                 "status.uncountedTerminatedPods.failed[1]: Invalid value: \"\": must not be empty",
+            ],
+        ),
+    ];
+    for (spec, old_status, new_status, expected) in cases {
+        let mut old = job(spec);
+        old["status"] = old_status;
+        let mut new = old.clone();
+        new["status"] = new_status.clone();
+        assert_eq!(messages(&RULES.validate_status_update(&old, &new)), expected, "{new_status}");
+    }
+}
+
+#[test]
+fn contradictions_of_a_status_are_told_in_the_order_of_kubernetes() {
+    let time = "2030-01-01T00:00:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True"});
+    let policy = json!({
+        "completionMode": "Indexed", "completions": 1, "parallelism": 1,
+        "successPolicy": {"rules": [{"succeededCount": 1}]},
+    });
+    let of = |why: &str| format!("status.conditions: Invalid value: {why}");
+    let without =
+        of("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+    let cases: Vec<(Value, Value, Value, Vec<String>)> = vec![
+        (
+            policy.clone(),
+            json!({}),
+            json!({"conditions": [condition("Complete")], "terminating": 1}),
+            vec![
+                "status.completionTime: Required value: completionTime is required for Complete \
+                 jobs"
+                    .to_owned(),
+                without,
+                "status.startTime: Required value: startTime is required for finished job"
+                    .to_owned(),
+                "status.terminating: Invalid value: 1: terminating>0 is invalid for finished job"
+                    .to_owned(),
+                of("cannot set Complete=True for Job with SuccessPolicy unless \
+                    SuccessCriteriaMet=True"),
+            ],
+        ),
+        (
+            policy,
+            json!({"startTime": time, "completionTime": time, "failed": 2,
+                   "conditions": [condition("Complete"), condition("FailureTarget")]}),
+            json!({"startTime": time, "completionTime": time, "failed": 1,
+                   "conditions": [condition("Complete"), condition("SuccessCriteriaMet")]}),
+            vec![
+                of("cannot disable the terminal FailureTarget=True condition"),
+                "status.failed: Invalid value: 1: cannot decrease the failed counter".to_owned(),
+                of("cannot set SuccessCriteriaMet=True for Job already has Complete=true \
+                    conditions"),
             ],
         ),
     ];

@@ -5,7 +5,7 @@
 //! is taken to match.
 
 mod der;
-mod pem;
+pub(in crate::kinds) mod pem;
 #[cfg(test)]
 mod tests;
 

@@ -9,42 +9,47 @@ use base64::engine::general_purpose::STANDARD;
 const BEGIN: &str = "-----BEGIN ";
 
 /// Bytes with what they are called.
-pub(super) struct Block {
-    pub(super) label: String,
-    pub(super) bytes: Vec<u8>,
+pub(in crate::kinds) struct Block {
+    pub(in crate::kinds) label: String,
+    pub(in crate::kinds) bytes: Vec<u8>,
+    /// Whether more is said of the bytes than what they are called.
+    pub(in crate::kinds) has_headers: bool,
 }
 
 /// The sound blocks of a PEM.
-pub(super) fn blocks(text: &[u8]) -> Vec<Block> {
+pub(in crate::kinds) fn blocks(text: &[u8]) -> Vec<Block> {
     let text = String::from_utf8_lossy(text);
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let label = line.trim_end().strip_prefix(BEGIN);
         let Some(label) = label.and_then(|rest| rest.strip_suffix("-----")) else { continue };
-        if let Some((bytes, after)) = body(lines.clone(), label) {
-            blocks.push(Block { label: label.to_owned(), bytes });
+        if let Some((block, after)) = body(lines.clone(), label) {
+            blocks.push(block);
             lines = after;
         }
     }
     blocks
 }
 
-/// What a block holds that has just begun, and the lines after it.
-fn body<'a>(mut lines: Lines<'a>, label: &str) -> Option<(Vec<u8>, Lines<'a>)> {
+/// The block that has just begun, and the lines after it.
+fn body<'a>(mut lines: Lines<'a>, label: &str) -> Option<(Block, Lines<'a>)> {
     let mut encoded = String::new();
+    let mut has_headers = false;
     loop {
         let line = lines.next()?.trim_end();
         if let Some(end) = line.strip_prefix("-----END ") {
             let bytes = STANDARD.decode(&encoded).ok()?;
-            return (end.strip_suffix("-----") == Some(label)).then_some((bytes, lines));
+            let block = Block { label: label.to_owned(), bytes, has_headers };
+            return (end.strip_suffix("-----") == Some(label)).then_some((block, lines));
         }
         // Each line is read for one block only, however many begin.
         if line.starts_with(BEGIN) {
             return None;
         }
-        let is_header = encoded.is_empty() && line.contains(':');
-        if !is_header {
+        if encoded.is_empty() && line.contains(':') {
+            has_headers = true;
+        } else {
             encoded.extend(line.split_ascii_whitespace());
         }
     }

@@ -16,7 +16,7 @@ use crate::names;
 use crate::rules::Rules;
 use crate::rules::address::{self, Cidr};
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, is_empty, items, remove, set, text, within_existing};
+use crate::rules::document::{fill, items, remove, set, text, within_existing};
 use crate::rules::resource_name::check_amount;
 use crate::table::cells::condition;
 use crate::table::{Column, age};
@@ -43,6 +43,7 @@ const RULES: Rules = Rules {
         within_existing(node, "spec", |spec| drop(remove(spec, "configSource")));
         within_existing(node, "status", |status| drop(remove(status, "config")));
     },
+    keep,
     check,
     change,
     prepare_status,
@@ -74,7 +75,15 @@ fn default(node: &mut Value) {
     });
 }
 
-/// Configuration that the cluster gives to nodes is no more: only what is there already stays.
+/// Configuration that the cluster gives to nodes is no more: only where there is some already may
+/// there be any.
+fn keep(old: &Value, node: &mut Value) {
+    if old["spec"]["configSource"].is_null() {
+        within_existing(node, "spec", |spec| drop(remove(spec, "configSource")));
+    }
+}
+
+/// The same of what a node says of it.
 fn prepare_status(old: &Value, node: &mut Value) {
     default(node);
     if old["status"]["config"].is_null() {
@@ -105,14 +114,21 @@ fn pod_ranges(spec: &At<'_, '_>, errors: &mut Errors) {
     for range in spec.each("podCIDRs") {
         address::strict_cidr(&range, range.text(), errors);
     }
-    let family = |range: &Value| Cidr::parse(text(range)).map(|cidr| cidr.ip.is_ipv4());
     let ranges = spec.at("podCIDRs");
-    let same = match ranges.list() {
-        [] | [_] => false,
-        [one, other] => family(one) == family(other),
-        _ => true,
-    };
-    if same {
+    if ranges.len() < 2 {
+        return;
+    }
+    let is_six =
+        |range: &Value| Cidr::parse(text(range)).map(|cidr| cidr.ip.to_canonical().is_ipv6());
+    let six: Vec<Option<bool>> = ranges.list().iter().map(is_six).collect();
+    if let Some(i) = six.iter().position(Option::is_none) {
+        let range = text(&ranges.value[i]);
+        errors.push(ranges.internal_error(&format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{i}]: <nil> \
+             (invalid CIDR address: {range})"
+        )));
+    }
+    if !matches!(six[..], [Some(one), Some(other)] if one != other) {
         errors.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
 }
@@ -124,11 +140,7 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     declared::validate(&node.at("status.declaredFeatures"), errors);
     addresses(node, errors);
     let spec = node.at("spec");
-    let ranges = spec.at("podCIDRs");
-    if !is_empty(&old["spec"]["podCIDRs"]) && *ranges.value != old["spec"]["podCIDRs"] {
-        let detail = "node updates may not change podCIDR except from \"\" to valid";
-        errors.push(ranges.forbidden(detail));
-    }
+    changed_ranges(&spec.at("podCIDRs"), items(&old["spec"]["podCIDRs"]), errors);
     let provider = spec.at("providerID");
     let before = text(&old["spec"]["providerID"]);
     let after = provider.text();
@@ -142,6 +154,17 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if external.text() != text(&old["spec"]["externalID"]) {
         errors.push(external.forbidden("may not be updated"));
     }
+}
+
+/// The ranges of a node stay once it has any. Of as many others, each is told.
+fn changed_ranges(ranges: &At<'_, '_>, before: &[Value], errors: &mut Errors) {
+    let changed = match before.len() {
+        0 => 0,
+        len if len != ranges.len() => 1,
+        _ => before.iter().zip(ranges.list()).filter(|(before, now)| before != now).count(),
+    };
+    let why = "node updates may not change podCIDR except from \"\" to valid";
+    errors.extend((0..changed).map(|_| ranges.forbidden(why)));
 }
 
 /// The path says `metadata`, as it does in Kubernetes.

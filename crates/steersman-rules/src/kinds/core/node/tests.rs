@@ -75,6 +75,13 @@ fn configuration_from_the_cluster_is_dropped_or_checked() {
     let mut new = json!({"status": {"config": {"active": {}}}});
     RULES.prepare_status_update(&json!({"status": {}}), &mut new);
     assert_eq!(new, json!({"status": {}}));
+    let told = json!({"spec": {"configSource": {}}});
+    let mut new = told.clone();
+    RULES.prepare_update(&json!({"spec": {}}), &mut new);
+    assert_eq!(new, json!({"spec": {}}));
+    let mut new = told.clone();
+    RULES.prepare_update(&told, &mut new);
+    assert_eq!(new, told);
 
     let map = json!({"uid": "1", "namespace": "kube-system", "name": "c"});
     let new = json!({"spec": {"configSource": {"configMap": map}}});
@@ -109,6 +116,9 @@ fn the_one_range_for_pods_is_the_first_of_all() {
         messages(&RULES.validate_update(&old, &new)),
         ["spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid"]
     );
+    let dual = |one: &str, other: &str| json!({"spec": {"podCIDRs": [one, other]}});
+    let old = dual("10.0.0.0/24", "fd00::/64");
+    assert_eq!(RULES.validate_update(&old, &dual("10.1.0.0/24", "fd01::/64")).len(), 2);
     new["spec"]["podCIDRs"] = json!(["FD00::/64"]);
     assert_eq!(
         RULES.warnings(&new, None),
@@ -128,6 +138,24 @@ fn identities_and_swap_are_watched() {
     assert_eq!(
         created(&json!({"status": {"nodeInfo": {"swap": {"capacity": 0}}}})),
         ["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"]
+    );
+    let at = "spec.podCIDRs";
+    assert_eq!(
+        created(&json!({"spec": {"podCIDRs": ["zz", "10.0.0.0/24"]}})),
+        [
+            format!(
+                "{at}[0]: Invalid value: \"zz\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or \
+                 2001:db8::/64)"
+            ),
+            format!(
+                "{at}: Internal error: invalid PodCIDRs. failed to check with dual stack with \
+                 error:invalid CIDR[0]: <nil> (invalid CIDR address: zz)"
+            ),
+            format!(
+                "{at}: Invalid value: [\"zz\",\"10.0.0.0/24\"]: may specify no more than one CIDR \
+                 for each IP family"
+            ),
+        ]
     );
     let ranged = json!({"spec": {"podCIDR": "zz", "podCIDRs": ["zz"]}});
     assert_eq!(RULES.validate_update(&json!({}), &ranged)[0].field, "spec.podCIDRs[0]");

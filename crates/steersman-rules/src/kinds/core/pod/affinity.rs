@@ -74,7 +74,7 @@ pub(super) fn label_keys(term: &At<'_, '_>, errors: &mut Errors) {
     }
     let mut positions: HashMap<&str, usize> = HashMap::new();
     for (i, key) in same.list().iter().enumerate() {
-        positions.entry(key.as_str().unwrap_or_default()).or_insert(i);
+        positions.insert(key.as_str().unwrap_or_default(), i);
     }
     // The server itself adds one expression for each key, so only a second one is a mistake.
     let labels = selector.value["matchLabels"].as_object();

@@ -20,6 +20,10 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
+/// What is told of an annotation without the field that replaced it.
+const SECCOMP_FIELD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+const APP_ARMOR_FIELD: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
+
 /// Init containers were written as JSON once. Nodes of then would heed that instead of the fields.
 const INIT_CONTAINERS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-containers",
@@ -121,9 +125,10 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// An integer without superfluous signs and zeros.
+/// An integer without a plus sign or zeros before it.
 fn is_cost(text: &str) -> bool {
-    text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text)
+    let begins = |c: char| matches!(c, '-' | '1'..='9');
+    (text == "0" || text.starts_with(begins)) && text.parse::<i32>().is_ok()
 }
 
 fn seccomp_profile(profile: &At<'_, '_>, errors: &mut Errors) {
@@ -155,45 +160,64 @@ fn app_armor(profile: &At<'_, '_>, container: &str, spec: &At<'_, '_>, errors: &
     }
 }
 
-/// The warnings about annotations without the fields that replaced them. What a pod itself says of
-/// AppArmor has been copied to fields by now, so a field that agrees does not count there.
+/// The warning about the annotation of a pod or a template without the field that replaced it.
 pub(super) fn warn(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
-    const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+    let annotations = pod.at("metadata.annotations");
+    let seccomp = annotations.entry(SECCOMP_POD);
+    if seccomp.is_set() && pod.at("spec.securityContext.seccompProfile").is_absent() {
+        warnings.push(format!("{}: {SECCOMP_FIELD}", seccomp.path()));
+    }
+}
+
+/// The same of one of its containers. Here templates are warned of what they say of AppArmor.
+pub(super) fn warn_of_container(
+    pod: &At<'_, '_>,
+    container: &At<'_, '_>,
+    warnings: &mut Vec<String>,
+) {
     let annotations = pod.at("metadata.annotations");
     if annotations.is_empty() {
         return;
     }
-    let spec = pod.at("spec");
-    let of_pod = annotations.entry(SECCOMP_POD);
-    if of_pod.is_set() && spec.at("securityContext.seccompProfile").is_absent() {
-        warnings.push(format!("{}: {SECCOMP}", of_pod.path()));
+    let key = format!("{SECCOMP_CONTAINER}{}", container.at("name").text());
+    let seccomp = annotations.entry(&key);
+    if seccomp.is_set() && container.at("securityContext.seccompProfile").is_absent() {
+        warnings.push(format!("{}: {SECCOMP_FIELD}", seccomp.path()));
     }
-    each_container(&spec, |container| {
-        let name = container.at("name").text();
-        let key = format!("{SECCOMP_CONTAINER}{name}");
-        let seccomp = annotations.entry(&key);
-        if seccomp.is_set() && container.at("securityContext.seccompProfile").is_absent() {
-            warnings.push(format!("{}: {SECCOMP}", seccomp.path()));
-        }
-        let key = format!("{APP_ARMOR}{name}");
-        let app_armor = annotations.entry(&key);
-        if app_armor.is_set() && lacks_app_armor(pod, container, app_armor.text()) {
-            let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
-            warnings.push(format!("{}: {why}", app_armor.path()));
-        }
-    });
+    if is_template(pod) {
+        warn_of_profile(pod, container, warnings);
+    }
+}
+
+/// The warnings about what a pod says of AppArmor, which are told before all others. It has been
+/// copied to fields by now, so a field that agrees does not count.
+pub(super) fn warn_of_app_armor(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
+    if !pod.at("metadata.annotations").is_empty() && pod.at("spec.os.name").text() != "windows" {
+        let spec = pod.at("spec");
+        each_container(&spec, |container| warn_of_profile(pod, container, warnings));
+    }
+}
+
+fn warn_of_profile(pod: &At<'_, '_>, container: &At<'_, '_>, warnings: &mut Vec<String>) {
+    let annotations = pod.at("metadata.annotations");
+    let key = format!("{APP_ARMOR}{}", container.at("name").text());
+    let app_armor = annotations.entry(&key);
+    if app_armor.is_set() && lacks_app_armor(pod, container, app_armor.text()) {
+        warnings.push(format!("{}: {APP_ARMOR_FIELD}", app_armor.path()));
+    }
+}
+
+/// A template is part of another object.
+fn is_template(pod: &At<'_, '_>) -> bool {
+    !pod.path().is_empty()
 }
 
 /// Whether an annotation says what no field does.
 fn lacks_app_armor(pod: &At<'_, '_>, container: &At<'_, '_>, annotation: &str) -> bool {
-    let is_template = !pod.path().is_empty();
-    if !is_template && pod.at("spec.os.name").text() == "windows" {
-        return false;
-    }
     let said = app_armor_profile(annotation);
     let own = container.at("securityContext.appArmorProfile");
     if own.is_set() {
-        return !is_template && said.as_ref() == Some(own.value);
+        return !is_template(pod) && said.as_ref() == Some(own.value);
     }
     let of_pod = pod.at("spec.securityContext.appArmorProfile");
     of_pod.is_absent() || said.as_ref() != Some(of_pod.value)
@@ -244,8 +268,10 @@ fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Erro
     }
 }
 
-/// Some annotations are there from the start or never.
-pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+/// The mistakes in the annotations of a changed pod. Some are there from the start or never.
+pub(super) fn update(old: &Value, pod: &At<'_, '_>, errors: &mut Errors) {
+    let annotations = pod.at("metadata.annotations");
+    let new = annotations.value;
     let at = |key: &str| format!("metadata.annotations[{key}]");
     let kept = |key: &str| key == MIRROR || key.starts_with(APP_ARMOR);
     let what =
@@ -261,4 +287,5 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
             errors.push(FieldError::forbidden(at(key), &format!("may not add {}", what(key))));
         }
     }
+    validate(&annotations, &pod.at("spec"), errors);
 }

@@ -4,10 +4,27 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, NOWHERE};
 use crate::kinds::core::persistent_volume_claim;
 use crate::names;
 use crate::rules::at::{At, Errors};
+
+/// What of metadata a template has no say in, and how complaints call it.
+const NOT_IN_TEMPLATES: &[(&str, &str)] = &[
+    ("name", "name"),
+    ("generateName", "generateName"),
+    ("namespace", "namespace"),
+    ("selfLink", "selfLink"),
+    ("uid", "uID"),
+    ("resourceVersion", "resourceVersion"),
+    ("generation", "generation"),
+    ("creationTimestamp", "creationTimestamp"),
+    ("deletionTimestamp", "deletionTimestamp"),
+    ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+    ("ownerReferences", "ownerReferences"),
+    ("finalizers", "finalizers"),
+    ("managedFields", "managedFields"),
+];
 
 /// The names of a pod's resource claims.
 pub(super) fn names<'v>(list: &At<'v, '_>) -> Vec<&'v str> {
@@ -21,7 +38,7 @@ pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Error
     for claim in list.items() {
         if !metadata["annotations"]["kubernetes.io/config.mirror"].is_null() {
             let why = "static pods do not support resource claims";
-            errors.push(FieldError::forbidden("", why));
+            errors.push(FieldError::forbidden(NOWHERE, why));
             continue;
         }
         let name = claim.at("name");
@@ -62,11 +79,6 @@ pub(in crate::kinds) fn template_metadata(metadata: &At<'_, '_>, errors: &mut Er
     let annotations = metadata.at("annotations");
     errors.extend(names::validate_annotations(annotations.value, &annotations.path()));
     metadata.at("labels").labels(errors);
-    for (field, value) in metadata.value.as_object().into_iter().flatten() {
-        if !["annotations", "labels", "creationTimestamp"].contains(&field.as_str())
-            && !value.is_null()
-        {
-            errors.push(metadata.at(field).forbidden("cannot be set"));
-        }
-    }
+    let given = NOT_IN_TEMPLATES.iter().filter(|(field, _)| !metadata.at(field).is_empty());
+    errors.extend(given.map(|(_, shown)| metadata.named(shown).forbidden("cannot be set")));
 }

@@ -98,7 +98,8 @@ impl Tally {
                 self.sidecar_last_restart = self.sidecar_last_restart.max(last_restart(status));
             }
             let state = &status["state"];
-            if state["terminated"]["exitCode"] == 0 {
+            let terminated = &state["terminated"];
+            if !terminated.is_null() && number(&terminated["exitCode"]) == 0 {
                 continue;
             }
             if sidecar && status["started"] == true {
@@ -106,8 +107,8 @@ impl Tally {
                 continue;
             }
             let waiting = text(&state["waiting"]["reason"]);
-            self.reason = if !state["terminated"].is_null() {
-                format!("Init:{}", end(&state["terminated"]))
+            self.reason = if !terminated.is_null() {
+                format!("Init:{}", end(terminated))
             } else if !waiting.is_empty() && waiting != "PodInitializing" {
                 format!("Init:{waiting}")
             } else {

@@ -51,7 +51,9 @@ pub(super) fn validate_init(
         } else if !name.text().is_empty() {
             names.insert(name.text());
         }
-        host::port_conflicts(std::iter::once(container), errors);
+        // Each is looked at alone, and so Kubernetes takes it for the first.
+        let alone = list.items().take(1).map(|first| first.with(container.value));
+        host::port_conflicts(alone, errors);
         if container.at("restartPolicy").text() == "Always" {
             probes::lifecycle(&container.at("lifecycle"), pod, errors);
             probes::of_container(&container, pod, errors);
@@ -82,7 +84,7 @@ fn init_only(container: &At<'_, '_>, errors: &mut Errors) {
 /// The mistakes that any container can have.
 pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     container.at("name").requires(names::dns1123_label, errors);
-    image(&container.at("image"), pod, errors);
+    container.at("image").require(errors);
     let message = container.at("terminationMessagePolicy");
     message.requires_one_of(&["File", "FallbackToLogsOnError"], errors);
     ports(&container.at("ports"), errors);
@@ -96,11 +98,11 @@ pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors)
     security::of_container(&container.at("securityContext"), pod, errors);
 }
 
-/// A template may leave spaces around an image, and whoever makes pods of it notices.
-fn image(image: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
-    if image.text().is_empty() {
-        errors.push(image.required(""));
-    } else if pod.is_pod && image.text().trim() != image.text() {
+/// Complains about spaces around an image. A template may leave some, and whoever makes pods of it
+/// notices.
+pub(super) fn trimmed_image(container: &At<'_, '_>, errors: &mut Errors) {
+    let image = container.at("image");
+    if image.text().trim() != image.text() {
         errors.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }

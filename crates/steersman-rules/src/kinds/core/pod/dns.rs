@@ -56,14 +56,13 @@ pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Errors) {
 
 /// What a subdomain requires that may have underscores.
 fn subdomain_with_underscore(name: &str) -> Vec<String> {
-    if names::dns1123_subdomain(&name.replace('_', "x")).is_empty() {
-        return Vec::new();
-    }
-    let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-               characters, '_', '-' or '.', and must start and end with an alphanumeric \
-               character (e.g. 'example.com', regex used for validation is \
-               '[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*')";
-    vec![why.to_owned()]
+    const RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                        characters, '_', '-' or '.', and must start and end with an alphanumeric \
+                        character (e.g. 'example.com', regex used for validation is \
+                        '[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*')";
+    let complaints = names::dns1123_subdomain(&name.replace('_', "x")).into_iter();
+    let is_rule = |why: &str| why.starts_with("a lowercase RFC 1123 subdomain");
+    complaints.map(|why| if is_rule(&why) { RULE.to_owned() } else { why }).collect()
 }
 
 /// The mistakes in `hostAliases`.

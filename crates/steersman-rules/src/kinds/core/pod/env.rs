@@ -122,9 +122,10 @@ pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Er
         errors.push(path.required(""));
         return;
     }
-    let (field, subscript) = match path.text().strip_suffix("']") {
-        Some(rest) => rest.split_once("['").map_or((path.text(), None), |(f, s)| (f, Some(s))),
-        None => (path.text(), None),
+    let split = path.text().strip_suffix("']").and_then(|rest| rest.split_once("['"));
+    let (field, subscript) = match split {
+        Some((field, subscript)) if !field.is_empty() => (field, Some(subscript)),
+        _ => (path.text(), None),
     };
     let version = reference.at("apiVersion").text();
     let known = match subscript {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::containers::common;
+use super::containers::{common, trimmed_image};
 use super::spec::Pod;
 use crate::rules::at::{At, Errors};
 
@@ -34,6 +34,7 @@ pub(super) fn validate(list: &At<'_, '_>, spec: &At<'_, '_>, pod: &Pod<'_>, erro
     let mut names = others.clone();
     for container in list.items() {
         common(&container, pod, errors);
+        trimmed_image(&container, errors);
         if !names.insert(container.at("name").text()) {
             errors.push(container.at("name").duplicate());
         }

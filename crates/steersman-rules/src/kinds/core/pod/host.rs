@@ -44,12 +44,14 @@ pub(super) fn port_conflicts<'v: 'p, 'p>(
     }
 }
 
-/// A pod sees the processes of its host or of all its containers, not both.
+/// A pod sees the processes of its host or of all its containers, not both. To Kubernetes that is a
+/// matter of its security context.
 pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Errors) {
     let share = spec.at("shareProcessNamespace");
     if share.is_true() && spec.at("hostPID").is_true() {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(share.invalid(why));
+        let shown = spec.named("securityContext.shareProcessNamespace").with(share.value);
+        errors.push(shown.invalid(why));
     }
 }
 

@@ -139,7 +139,9 @@ fn metadata_and_spec(pod: &At<'_, '_>, errors: &mut Errors) {
     annotations::validate(&pod.at("metadata.annotations"), &spec, errors);
     spec::validate(&spec, &pod.value["metadata"], errors);
     projected::tokens_need_an_account(&spec, errors);
-    spec.at("terminationGracePeriodSeconds").not_negative(errors);
+    for list in ["containers", "initContainers"] {
+        spec.each(list).for_each(|container| containers::trimmed_image(&container, errors));
+    }
 }
 
 /// What a pod may come to have, but not begin with.
@@ -158,8 +160,7 @@ fn only_new(pod: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn check_status(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    let before = &old["metadata"]["annotations"];
-    annotations::update(before, &pod.value["metadata"]["annotations"], errors);
+    annotations::update(&old["metadata"]["annotations"], pod, errors);
     status::validate(old, pod.value, errors);
 }
 
@@ -167,8 +168,11 @@ fn warn(pod: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_some() {
         return Vec::new();
     }
-    let mut warnings = warnings::of(&At::root(pod));
+    let pod_at = At::root(pod);
+    let mut warnings = Vec::new();
+    annotations::warn_of_app_armor(&pod_at, &mut warnings);
     warnings.extend(warnings::of_name(pod, "the Pod's hostname"));
+    warnings.extend(warnings::of(&pod_at));
     warnings
 }
 

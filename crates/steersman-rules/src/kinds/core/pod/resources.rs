@@ -1,6 +1,6 @@
 //! What containers and pods ask for and may have at most.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -233,33 +233,43 @@ pub(in crate::kinds) fn container_resource(name: &str, at: &At<'_, '_>, errors: 
 }
 
 fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
-    if resource_name::check(name, at, errors) && !is_of_pods(name) {
+    let before = errors.len();
+    resource_name::check(name, at, errors);
+    if errors.len() == before && !is_of_pods(name) {
         let supported = ["cpu", "hugepages-", "memory"];
         errors.push(FieldError::not_supported(at.path(), &name.into(), &supported));
     }
 }
 
+/// Complains about a claim that a container uses already, or a request of it; `used` has those
+/// requests, an empty one for all.
+fn repeated<'v>(claim: &At<'v, '_>, used: &mut HashSet<&'v str>, errors: &mut Errors) {
+    let name = claim.at("name").text();
+    let request = claim.at("request");
+    if used.contains("") {
+        errors.push(claim.duplicate_value(name));
+        return;
+    }
+    request.may_follow(names::dns1123_label, errors);
+    if request.is_empty() {
+        errors.extend(used.iter().map(|_| claim.duplicate_value(name)));
+    } else if used.contains(request.text()) {
+        errors.push(claim.duplicate_value(format!("{name}/{}", request.text())));
+    }
+    used.insert(request.text());
+}
+
 /// The mistakes in which of the pod's claims a container uses.
 fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
-    let mut seen: HashSet<(&str, &str)> = HashSet::new();
-    let mut named: HashSet<&str> = HashSet::new();
+    let mut used: HashMap<&str, HashSet<&str>> = HashMap::new();
     let all: HashSet<&str> = known.iter().copied().collect();
     for claim in list.items() {
         let name = claim.at("name").text();
-        let request = claim.at("request").text();
         if name.is_empty() {
             errors.push(claim.required(""));
             continue;
         }
-        claim.at("request").may_follow(names::dns1123_label, errors);
-        let whole = seen.contains(&(name, ""));
-        let clash = whole || (request.is_empty() && named.contains(name));
-        if clash {
-            errors.push(claim.duplicate_value(name));
-        } else if !seen.insert((name, request)) {
-            errors.push(claim.duplicate_value(format!("{name}/{request}")));
-        }
-        named.insert(name);
+        repeated(&claim, used.entry(name).or_default(), errors);
         // The mistake tells all names that there are.
         if !all.contains(name) && !errors.is_full() {
             let mut sorted = known.to_vec();

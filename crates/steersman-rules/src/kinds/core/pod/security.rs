@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::spec::Pod;
 use super::volumes::descending;
-use super::windows;
+use super::{host, windows};
 use crate::rules::at::{At, Errors};
 
 const ID_MAX: i64 = i32::MAX as i64;
@@ -14,22 +14,21 @@ pub(super) const APPARMOR_MAX: usize = 4095;
 
 /// The mistakes in the security context of a pod.
 pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
-    if at.is_empty() {
-        return;
-    }
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
         at.at(id).within(0..=ID_MAX, errors);
     }
     for group in at.each("supplementalGroups") {
         group.within(0..=ID_MAX, errors);
     }
+    host::process_namespace(spec, errors);
     sysctls(&at.at("sysctls"), spec, errors);
     at.at("fsGroupChangePolicy").one_of(&["Always", "OnRootMismatch"], errors);
     seccomp(&at.at("seccompProfile"), errors);
     windows::options(&at.at("windowsOptions"), errors);
     app_armor(&at.at("appArmorProfile"), errors);
     at.at("supplementalGroupsPolicy").one_of(&["Merge", "Strict"], errors);
-    at.at("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"], errors);
+    // The other one, `MountOption`, takes a feature that is off (`SELinuxMount`).
+    at.at("seLinuxChangePolicy").one_of(&["Recursive"], errors);
 }
 
 /// The mistakes in the security context of a container.
@@ -84,7 +83,7 @@ fn seccomp(at: &At<'_, '_>, errors: &mut Errors) {
         }
         (false, true) => {
             let why = "can only be set when seccomp type is Localhost";
-            errors.push(local.with(at.value).invalid(why));
+            errors.push(local.with(at.value).invalid_as("SeccompProfile", why));
         }
         (false, false) => {}
     }

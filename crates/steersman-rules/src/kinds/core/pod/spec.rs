@@ -51,7 +51,6 @@ pub(in crate::kinds) fn validate(spec: &At<'_, '_>, metadata: &Value, errors: &m
     policies(spec, errors);
     spec.at("nodeSelector").labels(errors);
     security::of_pod(&spec.at("securityContext"), spec, errors);
-    host::process_namespace(spec, errors);
     affinity::validate(&spec.at("affinity"), errors);
     dns::config(&spec.at("dnsConfig"), spec.at("dnsPolicy").text(), errors);
     scheduling::gates(spec, errors);
@@ -72,14 +71,7 @@ fn policies(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn names_and_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
-    let account = spec.at("serviceAccountName");
-    account.may_follow(names::dns1123_subdomain, errors);
-    let deprecated = spec.at("serviceAccount");
-    if deprecated.text() != account.text() {
-        let detail = format!("must be the same as serviceAccountName: {:?}", account.text());
-        errors
-            .push(spec.named("deprecatedServiceAccount").invalid_value(deprecated.text(), &detail));
-    }
+    spec.at("serviceAccountName").may_follow(names::dns1123_subdomain, errors);
     spec.at("nodeName").may_follow(names::dns1123_subdomain, errors);
     spec.at("activeDeadlineSeconds").within(1..=i64::from(i32::MAX), errors);
     spec.at("hostname").may_follow(names::dns1123_label, errors);

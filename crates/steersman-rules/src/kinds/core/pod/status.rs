@@ -1,7 +1,6 @@
 //! The status of a pod, which its node writes.
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
@@ -219,22 +218,11 @@ fn extended_claim(status: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
 }
 
 fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
-    let pods = status.at("podIPs");
+    families(&status.at("podIPs"), &before["podIPs"], errors);
     let hosts = status.at("hostIPs");
-    families(&pods, &before["podIPs"], errors);
-    let first = |list: &At<'_, '_>| text(&list.value[0]["ip"]).to_owned();
-    let pod = status.at("podIP").text();
-    let host = status.at("hostIP").text();
-    if pod.is_empty() != pods.list().is_empty() {
-        let why = "podIP and podIPs must either both be set or both be unset";
-        errors.push(pods.invalid(why));
-    }
-    for (list, own, why) in
-        [(&pods, pod, "must be equal to `podIP`"), (&hosts, host, "must be equal to `hostIP`")]
-    {
-        if let Some(item) = list.items().next().filter(|_| first(list) != own) {
-            errors.push(item.at("ip").invalid(why));
-        }
+    let own = status.at("hostIP").text();
+    if let Some(first) = hosts.items().next().filter(|first| first.at("ip").text() != own) {
+        errors.push(first.at("ip").invalid("must be equal to `hostIP`"));
     }
     families(&hosts, &before["hostIPs"], errors);
 }
@@ -248,10 +236,15 @@ fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     if list.len() < 2 {
         return;
     }
-    let parsed: Vec<IpAddr> =
-        list.list().iter().filter_map(|item| address::parse_ip(text(&item["ip"]))).collect();
-    let six = parsed.iter().filter(|ip| ip.to_canonical().is_ipv6()).count();
-    if six > 1 || parsed.len() - six > 1 {
+    let is_six =
+        |item: &Value| address::parse_ip(text(&item["ip"])).map(|ip| ip.to_canonical().is_ipv6());
+    let six: Vec<Option<bool>> = list.list().iter().map(is_six).collect();
+    if let Some(i) = six.iter().position(Option::is_none) {
+        let ip = text(&list.value[i]["ip"]);
+        let why = format!("failed to check for dual stack with error:invalid IP[{i}]: {ip}");
+        errors.push(list.internal_error(&why));
+    }
+    if !matches!(six[..], [Some(one), Some(other)] if one != other) {
         let why = "may specify no more than one IP for each IP family";
         errors.push(list.invalid_as("[]PodIP", why));
     }

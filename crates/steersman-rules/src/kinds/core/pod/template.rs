@@ -1,6 +1,6 @@
 //! What every kind that makes pods has: a template, and a selector that must match it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{annotations, spec, warnings};
 use crate::names;
@@ -65,29 +65,31 @@ pub(in crate::kinds) fn labels(spec: &Value) -> &Value {
 pub(in crate::kinds) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
     if !matches {
         let labels = spec.at("template.metadata.labels");
-        let shown = if labels.is_set() { labels.value.clone() } else { json!({}) };
-        let why = "`selector` does not match template `labels`";
-        errors.push(labels.invalid_value(shown, why));
+        errors.push(labels.invalid("`selector` does not match template `labels`"));
     }
 }
 
 /// The mistakes in a template itself.
 pub(in crate::kinds) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
-    let metadata = &template.value["metadata"];
-    template.named("labels").with(&metadata["labels"]).labels(errors);
-    let annotations = template.named("annotations").with(&metadata["annotations"]);
-    for (key, _) in annotations.value.as_object().into_iter().flatten() {
-        let complaints = names::qualified_name(&key.to_lowercase());
-        errors.extend(complaints.iter().map(|why| annotations.invalid_value(key.as_str(), why)));
-    }
+    validate_metadata(template, errors);
     let pod = template.at("spec");
-    annotations::validate(&annotations, &pod, errors);
     spec::validate(&pod, &Value::Null, errors);
-    annotations::match_fields(annotations.value, &pod, errors);
+    annotations::match_fields(&template.value["metadata"]["annotations"], &pod, errors);
     let ephemeral = pod.at("ephemeralContainers");
     if !ephemeral.list().is_empty() {
         errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
     }
+}
+
+/// The mistakes in the labels and annotations of a template.
+pub(in crate::kinds) fn validate_metadata(template: &At<'_, '_>, errors: &mut Errors) {
+    let metadata = &template.value["metadata"];
+    template.named("labels").with(&metadata["labels"]).labels(errors);
+    let annotations = template.named("annotations").with(&metadata["annotations"]);
+    if annotations.is_set() {
+        errors.extend(names::validate_annotations(annotations.value, &annotations.path()));
+    }
+    annotations::validate(&annotations, &template.at("spec"), errors);
 }
 
 /// Pods that are replaced rather than finished must restart, and have no deadline.
@@ -121,11 +123,11 @@ pub(in crate::kinds) fn is_new_generation(object: &Value, old: Option<&Value>) -
     old.is_none_or(|old| old["metadata"]["generation"] != object["metadata"]["generation"])
 }
 
-/// The warnings about a template, and about a name that its pods take over.
+/// The warnings about a name that the pods of a template take over, and about the template.
 pub(in crate::kinds) fn warnings_of_replicas(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut found = warnings_of(object, "spec.template", old);
-    if old.is_none() {
-        found.extend(warnings::of_name(object, "Pod names and hostnames"));
-    }
-    found
+    let of_name = match old {
+        None => warnings::of_name(object, "Pod names and hostnames"),
+        Some(_) => None,
+    };
+    of_name.into_iter().chain(warnings_of(object, "spec.template", old)).collect()
 }

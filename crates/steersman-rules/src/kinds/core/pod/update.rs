@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::annotations;
+use super::{annotations, containers, scheduling};
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, remove, same, set, within};
 use crate::rules::internal::pod_diff;
@@ -18,7 +18,7 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
 
 /// The mistakes in an update of a pod.
 pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
-    annotations::update(&old["metadata"]["annotations"], &new["metadata"]["annotations"], errors);
+    annotations::update(&old["metadata"]["annotations"], &At::root(new), errors);
     let old = At::new(&old["spec"], "spec");
     let new = At::new(&new["spec"], "spec");
     for list in ["containers", "initContainers"] {
@@ -28,8 +28,15 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
             errors.push(new.forbidden("pod updates may not add or remove containers"));
             return;
         }
+        // Kubernetes looks at these again, as at tolerations, and tells twice what is wrong.
+        for container in new.items() {
+            container.at("image").require(errors);
+            containers::trimmed_image(&container, errors);
+        }
     }
-    deadline(&old.at("activeDeadlineSeconds"), &new.at("activeDeadlineSeconds"), errors);
+    if !deadline(&old.at("activeDeadlineSeconds"), &new.at("activeDeadlineSeconds"), errors) {
+        return;
+    }
     tolerations(&old.at("tolerations"), &new.at("tolerations"), errors);
     gates(&old.at("schedulingGates"), &new.at("schedulingGates"), errors);
     if !old.at("schedulingGates").list().is_empty() {
@@ -41,16 +48,20 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
-    match (old.number(), new.number()) {
-        (Some(old), Some(seconds)) if seconds > old => {
-            errors.push(new.invalid("must be less than or equal to previous value"));
-        }
-        (Some(_), None) => {
+/// A deadline may come, and come nearer. Whether the rest is looked at.
+fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) -> bool {
+    let Some(seconds) = new.number() else {
+        if old.number().is_some() {
             errors.push(new.invalid("must not update from a positive integer to nil value"));
         }
-        _ => {}
+        return true;
+    };
+    let before = errors.len();
+    new.within(0..=i64::from(i32::MAX), errors);
+    if errors.len() == before && old.number().is_some_and(|old| old < seconds) {
+        errors.push(new.invalid("must be less than or equal to previous value"));
     }
+    errors.len() == before
 }
 
 fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
@@ -58,7 +69,9 @@ fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
         ["key", "operator", "value", "effect"].map(|key| toleration[key].as_str().unwrap_or(""))
     }
     let kept: HashSet<[&str; 4]> = new.list().iter().map(identity).collect();
-    if !old.list().iter().all(|toleration| kept.contains(&identity(toleration))) {
+    if old.list().iter().all(|toleration| kept.contains(&identity(toleration))) {
+        scheduling::tolerations(new, errors);
+    } else {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(new.forbidden(why));
     }

@@ -75,12 +75,13 @@ pub(in crate::kinds) fn of(pod: &At<'_, '_>) -> Vec<String> {
     }
     annotations::warn(pod, &mut warnings);
     each_container(&spec, |container| {
-        variables(&container.at("env"), &mut warnings);
-        for list in ["resources.limits", "resources.requests"] {
-            for name in BYTES {
+        annotations::warn_of_container(pod, container, &mut warnings);
+        for name in BYTES {
+            for list in ["resources.limits", "resources.requests"] {
                 fraction(&container.at(list), name, &mut warnings);
             }
         }
+        variables(&container.at("env"), &mut warnings);
     });
     ports::warn(&spec, &mut warnings);
     let grace = spec.at("terminationGracePeriodSeconds");

@@ -12,19 +12,19 @@ const USER_MAX: usize = 104;
 const NOT_IN_POD: &[&str] = &[
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
+    "hostUsers",
+    "hostPID",
+    "hostIPC",
     "securityContext.seccompProfile",
     "securityContext.fsGroup",
     "securityContext.fsGroupChangePolicy",
     "securityContext.sysctls",
+    "shareProcessNamespace",
     "securityContext.runAsUser",
     "securityContext.runAsGroup",
     "securityContext.supplementalGroups",
     "securityContext.supplementalGroupsPolicy",
     "securityContext.seLinuxChangePolicy",
-    "hostUsers",
-    "hostPID",
-    "hostIPC",
-    "shareProcessNamespace",
 ];
 
 const NOT_IN_CONTAINER: &[&str] = &[

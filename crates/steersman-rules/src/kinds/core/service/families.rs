@@ -92,6 +92,22 @@ fn agreement(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// A second address or family goes only if the policy says so; `old` is the spec before, or null.
+pub(super) fn released(old: &Value, new: &Value, errors: &mut Errors) {
+    let policy = &new["ipFamilyPolicy"];
+    let policy = if policy.is_null() { &old["ipFamilyPolicy"] } else { policy };
+    if new["type"] == "ExternalName" || policy == "SingleStack" {
+        return;
+    }
+    for (list, what) in [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")] {
+        let [before, after] = [old, new].map(|spec| items(&spec[list]).len());
+        if after != 0 && after < before {
+            let detail = format!("must be 'SingleStack' to release the secondary {what}");
+            errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, &detail));
+        }
+    }
+}
+
 /// The first address and family stay, unless a name outside takes over; a second one may come,
 /// and may go if the policy says so.
 pub(super) fn changes(old: &Value, new: &Value, errors: &mut Errors) {
@@ -101,44 +117,40 @@ pub(super) fn changes(old: &Value, new: &Value, errors: &mut Errors) {
     let headless =
         |spec: &Value| items(&spec["clusterIPs"]).len() == 1 && spec["clusterIPs"][0] == "None";
     if !(headless(old) && headless(new)) {
-        let words = Words { plural: "clusterIPs", singular: "clusterIP", shown: "clusterIPs" };
-        list_change(old, new, &words, errors);
+        changed_addresses(old, new, errors);
     }
     if !headless(old) && !headless(new) {
-        let words = Words { plural: "ipFamilies", singular: "ipFamily", shown: "ipFamilies" };
-        list_change(old, new, &words, errors);
+        changed_families(old, new, errors);
     }
 }
 
-/// How one of the two lists is called.
-struct Words {
-    plural: &'static str,
-    singular: &'static str,
-    /// The list that a complaint shows.
-    shown: &'static str,
-}
-
-fn list_change(old: &Value, new: &Value, words: &Words, errors: &mut Errors) {
-    let shown = Value::from(items(&new[words.shown]).to_vec());
-    let at = |index: usize| format!("spec.{}[{index}]", words.plural);
-    let before = items(&old[words.plural]);
-    let after = items(&new[words.plural]);
+fn changed_addresses(old: &Value, new: &Value, errors: &mut Errors) {
+    let shown = &new["clusterIPs"];
+    let (before, after) = (items(&old["clusterIPs"]), items(shown));
+    let at = |index: usize, detail: &str| {
+        FieldError::invalid(format!("spec.clusterIPs[{index}]"), shown, detail)
+    };
     if before.len() == after.len() {
-        for i in (0..before.len()).filter(|i| before[*i] != after[*i]) {
-            errors.push(FieldError::invalid(at(i), &shown, ONCE));
-        }
-        return;
+        let changed = (0..before.len()).filter(|i| before[*i] != after[*i]);
+        errors.extend(changed.map(|i| at(i, ONCE)));
+    } else if after.is_empty() {
+        errors.push(at(0, "primary clusterIP can not be unset"));
+    } else if before.first().is_some_and(|first| *first != after[0]) {
+        errors.push(at(0, ONCE));
     }
-    if after.is_empty() {
-        let detail = format!("primary {} can not be unset", words.singular);
-        errors.push(FieldError::invalid(at(0), &shown, &detail));
-    } else if !before.is_empty() && before[0] != after[0] {
-        errors.push(FieldError::invalid(at(0), &shown, ONCE));
-    }
-    if before.len() > after.len() && after.len() == 1 && new["ipFamilyPolicy"] != "SingleStack" {
-        let what = words.singular;
-        let detail = format!("must be set to 'SingleStack' when releasing the secondary {what}");
-        let policy = &new["ipFamilyPolicy"];
-        errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, &detail));
+}
+
+/// Kubernetes names the first family whichever has changed, and shows the addresses where there are
+/// more or fewer families than before.
+fn changed_families(old: &Value, new: &Value, errors: &mut Errors) {
+    let (before, after) = (items(&old["ipFamilies"]), items(&new["ipFamilies"]));
+    let at = |shown: &str| FieldError::invalid("spec.ipFamilies[0]", &new[shown], ONCE);
+    if before.len() == after.len() {
+        let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+        errors.extend(changed.map(|_| at("ipFamilies")));
+    } else if let (Some(before), Some(after)) = (before.first(), after.first())
+        && before != after
+    {
+        errors.push(at("clusterIPs"));
     }
 }

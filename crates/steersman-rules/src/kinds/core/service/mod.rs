@@ -74,12 +74,30 @@ fn default(service: &mut Value) {
 
 /// What may not change is complained about first.
 fn check(service: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = service.at("spec");
+    let before = errors.len();
+    before_allocation(&spec, &old["spec"], errors);
+    if errors.len() > before {
+        return;
+    }
     if !old.is_null() {
-        let spec = &service.value["spec"];
-        families::changes(&old["spec"], spec, errors);
-        validation::changes(&old["spec"], spec, errors);
+        families::changes(&old["spec"], spec.value, errors);
+        validation::changes(&old["spec"], spec.value, errors);
     }
     validation::service(service, old, errors);
+}
+
+/// What Kubernetes finds when it gives a service what it needs, before it looks at anything else:
+/// these mistakes are told alone. `old` is the spec before, or null.
+fn before_allocation(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let before = errors.len();
+    families::addresses(spec, old, errors);
+    if errors.len() == before {
+        families::released(old, spec.value, errors);
+    }
+    if errors.len() == before && old.is_null() {
+        validation::shared_node_ports(spec, errors);
+    }
 }
 
 fn default_ip_mode(service: &mut Value) {
@@ -131,7 +149,7 @@ fn warnings(service: &Value) -> Vec<String> {
     }
     for (i, range) in addresses("loadBalancerSourceRanges") {
         let path = format!("spec.loadBalancerSourceRanges[{i}]");
-        warnings.extend(address::cidr_warnings(&path, range.trim()));
+        warnings.extend(address::cidr_warnings(&path, range));
     }
     if spec["type"] == "ExternalName" && !is_empty(&spec["externalIPs"]) {
         warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());

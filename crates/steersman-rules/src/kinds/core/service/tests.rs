@@ -69,6 +69,9 @@ fn what_a_service_does_not_look_at_is_said() {
     let deprecated =
         "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
     assert_eq!(warned(json!({"externalIPs": ["10.1.1.1"]})), [deprecated]);
+    // A range with spaces around it is none where warnings look for one.
+    let padded = json!({"type": "LoadBalancer", "loadBalancerSourceRanges": [" 010.0.0.0/8"]});
+    assert_eq!(warned(padded), [""; 0]);
     let close = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
     assert_eq!(warned(json!({"trafficDistribution": "PreferClose"})), [close]);
 }
@@ -109,13 +112,13 @@ fn ports_are_checked() {
             json!({"ports": [
                 {"port": 1, "name": "a"}, {"port": 1, "name": "b"},
             ]}),
-            "spec.ports[1]: Duplicate value: {\"name\":\"\",\"nodePort\":0,\"port\":1,\
-             \"protocol\":\"TCP\",\"targetPort\":0}",
+            "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\",\
+             \"AppProtocol\":null,\"Port\":1,\"TargetPort\":0,\"NodePort\":0}",
         ),
         (
             json!({"type": "NodePort", "ports": [
                 {"port": 1, "name": "a", "nodePort": 30000},
-                {"port": 2, "name": "b", "nodePort": 30000},
+                {"port": 1, "name": "b", "nodePort": 30000},
             ]}),
             "spec.ports[1].nodePort: Duplicate value: 30000",
         ),
@@ -334,9 +337,108 @@ fn what_is_allocated_does_not_change() {
     single["spec"]["clusterIPs"] = json!(["10.0.0.1"]);
     assert_eq!(
         messages(&RULES.validate_update(&dual, &single)),
-        ["spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": must be set to 'SingleStack' \
-         when releasing the secondary clusterIP",]
+        ["spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": must be 'SingleStack' to \
+          release the secondary cluster IP"]
     );
+    single["spec"]["ipFamilies"] = json!(["IPv4"]);
+    assert_eq!(RULES.validate_update(&dual, &single).len(), 2, "the family, too");
+    single["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    assert_eq!(messages(&RULES.validate_update(&dual, &single)), [""; 0]);
+}
+
+#[test]
+fn families_that_change_are_told_by_the_first() {
+    let dual = service(with(&json!({
+        "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1", "fd00::1"],
+        "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "PreferDualStack",
+    })));
+    let mut turned = dual.clone();
+    turned["spec"]["clusterIPs"] = json!(["10.0.0.1"]);
+    turned["spec"]["ipFamilies"] = json!(["IPv6", "IPv4"]);
+    turned["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    // Addresses that do not fit are told alone, as they are when the service is given its own.
+    assert_eq!(
+        messages(&RULES.validate_update(&dual, &turned)),
+        [
+            "spec.clusterIPs[0]: Invalid value: \"10.0.0.1\": expected an IPv6 value as indicated by \
+          `ipFamilies[0]`"
+        ]
+    );
+    turned["spec"]["clusterIP"] = json!("fd00::1");
+    turned["spec"]["clusterIPs"] = json!(["fd00::1"]);
+    let once = "may not change once set";
+    assert_eq!(
+        messages(&RULES.validate_update(&dual, &turned)),
+        [
+            format!("spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: {once}"),
+            format!("spec.ipFamilies[0]: Invalid value: [\"IPv6\",\"IPv4\"]: {once}"),
+            format!("spec.ipFamilies[0]: Invalid value: [\"IPv6\",\"IPv4\"]: {once}"),
+        ]
+    );
+    turned["spec"]["ipFamilies"] = json!(["IPv6"]);
+    assert_eq!(
+        messages(&RULES.validate_update(&dual, &turned)),
+        [
+            format!("spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: {once}"),
+            format!("spec.ipFamilies[0]: Invalid value: [\"fd00::1\"]: {once}"),
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_with_addresses_is_told_alone() {
+    let both = service(json!({"clusterIP": "x", "sessionAffinity": "Odd", "ports": []}));
+    let told = messages(&RULES.validate_create(&both));
+    assert_eq!(
+        told,
+        [
+            "spec.clusterIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or \
+          2001:db8::ffff)"
+        ]
+    );
+}
+
+#[test]
+fn a_new_service_has_a_node_port_for_one_port_only_in_several_protocols() {
+    let of = |number: i64, protocol: &str| {
+        let other = json!({"name": "b", "port": number, "protocol": protocol, "nodePort": 30080});
+        let port = json!({"name": "a", "port": 80, "nodePort": 30080});
+        service(json!({"type": "NodePort", "ports": [port, other]}))
+    };
+    let taken =
+        ["spec.ports[1].nodePort: Invalid value: 30080: provided port is already allocated"];
+    assert_eq!(messages(&RULES.validate_create(&of(80, "UDP"))), [""; 0]);
+    assert_eq!(messages(&RULES.validate_create(&of(81, "UDP"))), taken);
+    assert_eq!(messages(&RULES.validate_create(&of(81, "TCP"))), taken);
+    let old = of(80, "UDP");
+    assert_eq!(messages(&RULES.validate_update(&old, &of(81, "UDP"))), [""; 0]);
+}
+
+#[test]
+fn the_single_address_and_the_list_are_brought_together() {
+    let updated = |kind: &str, single: Value, list: Value| {
+        let old = json!({"spec": {
+            "type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1", "fd00::1"],
+        }});
+        let mut new = json!({"spec": {"type": kind, "clusterIP": single, "clusterIPs": list}});
+        RULES.prepare_update(&old, &mut new);
+        [new["spec"]["clusterIP"].clone(), new["spec"]["clusterIPs"].clone()]
+    };
+    let both = json!(["10.0.0.1", "fd00::1"]);
+    let nothing = Value::Null;
+    for (kind, single, list, expected) in [
+        ("ClusterIP", &nothing, &nothing, [json!("10.0.0.1"), both.clone()]),
+        ("ClusterIP", &nothing, &json!(["10.0.0.1"]), [json!("10.0.0.1"), json!(["10.0.0.1"])]),
+        ("ClusterIP", &json!("10.0.0.1"), &nothing, [json!("10.0.0.1"), both.clone()]),
+        ("ClusterIP", &json!("10.0.0.2"), &nothing, [json!("10.0.0.2"), json!(["10.0.0.2"])]),
+        ("ClusterIP", &json!("None"), &both, [json!("None"), json!(["None"])]),
+        ("ClusterIP", &json!("None"), &json!(["fd00::1"]), [json!("None"), json!(["fd00::1"])]),
+        ("ExternalName", &json!("10.0.0.1"), &nothing, [Value::Null, Value::Null]),
+        ("ExternalName", &nothing, &both, [Value::Null, Value::Null]),
+        ("ExternalName", &json!("10.0.0.2"), &both, [json!("10.0.0.2"), json!(["10.0.0.2"])]),
+    ] {
+        assert_eq!(updated(kind, single.clone(), list.clone()), expected, "{kind} {single} {list}");
+    }
 }
 
 #[test]
@@ -388,6 +490,17 @@ fn only_a_load_balancer_reports_addresses() {
             vec![
                 "status.loadBalancer.ingress[0].ipMode: Forbidden: may not be specified when `ip` is \
              not set",
+            ],
+        ),
+        (
+            json!([{"ip": "1.2.3.4", "ipMode": "", "hostname": "A"}]),
+            vec![
+                "status.loadBalancer.ingress[0].ipMode: Unsupported value: \"\": supported values: \
+                 \"Proxy\", \"VIP\"",
+                "status.loadBalancer.ingress[0].hostname: Invalid value: \"A\": a lowercase RFC 1123 \
+                 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+                 start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+                 validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
             ],
         ),
     ];

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{addresses, has_node_ports, is_reachable, needs_health_check};
+use super::{has_node_ports, is_reachable, needs_health_check};
 use crate::rules::document::{each, fill_number, fill_text, is_empty, items, remove, set, text};
 
 /// What was allocated stays, unless the client says something else or the type has no use
@@ -12,28 +12,12 @@ pub(super) fn keep(old: &Value, new: &mut Value) {
     let balanced = new["spec"]["type"] == "LoadBalancer";
     if let Some(spec) = new.get_mut("spec") {
         fill_text(spec, "type", "ClusterIP");
-        follow_single_address(&old["spec"], spec);
         keep_allocated(&old["spec"], spec);
+        follow_single_address(&old["spec"], spec);
         drop_unused(&old["spec"], spec);
-        addresses(spec);
     }
     if !balanced {
         set(new, "status", with_empty_balancer(&new["status"]));
-    }
-}
-
-/// The two fields for addresses say the same: whoever changes only the single one means both.
-fn follow_single_address(old: &Value, new: &mut Value) {
-    let before = text(&old["clusterIP"]);
-    let after = text(&new["clusterIP"]);
-    if before == after || is_empty(&old["clusterIPs"]) || old["clusterIPs"] != new["clusterIPs"] {
-        return;
-    }
-    let after = after.to_owned();
-    if after.is_empty() {
-        remove(new, "clusterIPs");
-    } else {
-        set(new, "clusterIPs", vec![after]);
     }
 }
 
@@ -41,13 +25,7 @@ fn follow_single_address(old: &Value, new: &mut Value) {
 fn keep_allocated(old: &Value, new: &mut Value) {
     let has_address = |spec: &Value| spec["type"] != "ExternalName";
     if has_address(old) && has_address(new) {
-        if text(&new["clusterIP"]).is_empty() && is_empty(&new["clusterIPs"]) {
-            copy(old, new, "clusterIP");
-        }
-        if is_empty(&new["clusterIPs"]) && new["clusterIP"] == old["clusterIP"] {
-            copy(old, new, "clusterIPs");
-        }
-        for key in ["ipFamilies", "ipFamilyPolicy"] {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if is_empty(&new[key]) && text(&new[key]).is_empty() {
                 copy(old, new, key);
             }
@@ -60,6 +38,25 @@ fn keep_allocated(old: &Value, new: &mut Value) {
     if needs_health_check(old) && needs_health_check(new) && unset {
         copy(old, new, "healthCheckNodePort");
     }
+}
+
+/// The two fields for addresses say the same: whoever changes only the single one means both.
+fn follow_single_address(old: &Value, new: &mut Value) {
+    let after = text(&new["clusterIP"]).to_owned();
+    let has_same_list = has_same_addresses(old, new);
+    if text(&old["clusterIP"]) == after {
+        if is_empty(&new["clusterIPs"]) {
+            copy(old, new, "clusterIPs");
+        }
+    } else if has_same_list && after.is_empty() {
+        remove(new, "clusterIPs");
+    } else if has_same_list {
+        set(new, "clusterIPs", vec![after]);
+    }
+}
+
+fn has_same_addresses(old: &Value, new: &Value) -> bool {
+    items(&old["clusterIPs"]) == items(&new["clusterIPs"])
 }
 
 /// Whether a service gets node ports without asking for them one by one.
@@ -84,7 +81,7 @@ fn keep_node_ports(old: &[Value], new: &mut Value) {
 /// A type that has no use for a field drops it, if the client did not change it meanwhile.
 fn drop_unused(old: &Value, new: &mut Value) {
     if old["type"] != "ExternalName" && new["type"] == "ExternalName" {
-        if old["clusterIP"] == new["clusterIP"] && old["clusterIPs"] == new["clusterIPs"] {
+        if text(&old["clusterIP"]) == text(&new["clusterIP"]) && has_same_addresses(old, new) {
             remove(new, "clusterIP");
             remove(new, "clusterIPs");
         }

@@ -1,10 +1,10 @@
 //! The rules of a service, besides those about its own addresses.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::{families, is_reachable, needs_health_check};
+use super::{has_node_ports, is_reachable, needs_health_check};
 use crate::field::FieldError;
 use crate::names;
 use crate::rules::address;
@@ -20,7 +20,7 @@ const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 const AFFINITY_SECONDS_MAX: i64 = 86400;
 
-/// The mistakes in a service; `old` is null for a new one.
+/// The mistakes in a service but for those in its addresses; `old` is null for a new one.
 pub(super) fn service(service: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = service.at("spec");
     topology(service, errors);
@@ -28,7 +28,6 @@ pub(super) fn service(service: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     ports(&spec, errors);
     spec.at("selector").labels(errors);
     affinity(&spec, errors);
-    families::addresses(&spec, &old["spec"], errors);
     for ip in spec.each("externalIPs") {
         if address::legacy_ip(&ip, &old["spec"]["externalIPs"], errors).is_some() {
             address::endpoint_ip(&ip, errors);
@@ -130,6 +129,24 @@ fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Ports of a new service may name the same node port if they are one port for several protocols.
+/// Any other finds it taken.
+pub(super) fn shared_node_ports(spec: &At<'_, '_>, errors: &mut Errors) {
+    if !has_node_ports(spec.value) {
+        return;
+    }
+    let mut owners: HashMap<i64, i64> = HashMap::new();
+    for port in spec.each("ports") {
+        let own = port.at("port").number_or_zero();
+        let node_port = port.at("nodePort");
+        let number = node_port.number_or_zero();
+        if number != 0 && *owners.entry(number).or_insert(own) != own {
+            errors.push(node_port.invalid("provided port is already allocated"));
+            return;
+        }
+    }
+}
+
 /// A node port only where there are any, and no pair of protocol and port twice.
 fn unique_ports(spec: &At<'_, '_>, errors: &mut Errors) {
     if spec.value["type"] == "ClusterIP" {
@@ -152,11 +169,8 @@ fn unique_ports(spec: &At<'_, '_>, errors: &mut Errors) {
             errors.push(node_port.duplicate());
         }
         if !ports.insert((protocol, port.value["port"].as_i64())) {
-            let key = json!({
-                "name": "", "protocol": protocol, "port": port.value["port"],
-                "targetPort": 0, "nodePort": 0,
-            });
-            twice.push(FieldError::duplicate(port.path(), &key));
+            let key = json!({"protocol": protocol, "port": port.value["port"]});
+            twice.push(port.with(&key).duplicate_as("ServicePort"));
         }
     }
     errors.extend(twice);
@@ -258,16 +272,17 @@ pub(super) fn status(service: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     }
     let before = old_addresses(&old["status"]["loadBalancer"]);
     for point in balancer.each("ingress") {
-        ingress_point(&point, &before, errors);
+        ingress_address(&point, &before, errors);
         let mode = point.at("ipMode");
         match (mode.is_absent(), text(&point.value["ip"]).is_empty()) {
             (true, false) => errors.push(mode.required("must be specified when `ip` is set")),
             (false, true) => {
                 errors.push(mode.forbidden("may not be specified when `ip` is not set"));
             }
-            (false, false) => mode.requires_one_of(&["Proxy", "VIP"], errors),
+            (false, false) => mode.one_of(&["Proxy", "VIP"], errors),
             (true, true) => {}
         }
+        ingress_host(&point, errors);
     }
 }
 
@@ -277,10 +292,18 @@ fn old_addresses(balancer: &Value) -> Value {
 
 /// The mistakes in the address and name of one entry of a load balancer's status.
 pub(in crate::kinds) fn ingress_point(point: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    ingress_address(point, before, errors);
+    ingress_host(point, errors);
+}
+
+fn ingress_address(point: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     let ip = point.at("ip");
     if !ip.is_empty() {
         address::legacy_ip(&ip, before, errors);
     }
+}
+
+fn ingress_host(point: &At<'_, '_>, errors: &mut Errors) {
     let host = point.at("hostname");
     if !host.is_empty() {
         host.follows(names::dns1123_subdomain, errors);

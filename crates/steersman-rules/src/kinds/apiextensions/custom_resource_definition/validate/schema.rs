@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::said::{Path, Said};
 use super::{clip, list, text};
-use crate::abandoned::is_abandoned;
 use crate::field::{Errors, FieldError};
-use crate::schema::{Pattern, resolved_field_path};
+use crate::schema::resolved_field_path;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: &[&str] =
@@ -22,13 +21,17 @@ const UNSUPPORTED: &[&str] =
 /// to say of it beside other mistakes.
 const DIALECT: &str = "$schema";
 
-/// Whether a schema, or one in it, has parts that Kubernetes does not know.
+/// Whether a schema, or one in it, cannot be read as a structural one: it has parts that Kubernetes does not
+/// know, or not in this form.
 pub(super) fn is_unsupported(schema: &Value) -> bool {
     let schema = Said::of(schema);
+    let has_odd_form = schema["x-kubernetes-preserve-unknown-fields"] == false
+        || !list(&schema["items"]).is_empty();
     let below = |key: &str| schema.of_word(key).as_object().into_iter().flatten();
     let mut lists =
         ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(schema.of_word(key)));
-    UNSUPPORTED.iter().chain(&[DIALECT]).any(|key| !schema[*key].is_null())
+    has_odd_form
+        || UNSUPPORTED.iter().chain(&[DIALECT]).any(|key| !schema[*key].is_null())
         || below("properties").any(|(_, property)| is_unsupported(property))
         || ["items", "additionalProperties", "not"]
             .iter()
@@ -37,57 +40,21 @@ pub(super) fn is_unsupported(schema: &Value) -> bool {
 }
 
 /// What every object has.
-const ALWAYS: [&str; 3] = ["metadata", "kind", "apiVersion"];
+pub(super) const ALWAYS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// Said of a pattern that nobody waits for.
-const UNCHECKED: &str = "not checked in time";
-
-/// The most memory that the patterns of one definition may take.
-const PATTERNS_MAX: usize = 32 << 20;
-
-/// The patterns of a definition, of which those that are equal count once.
+/// What is wrong with a schema and all schemas in it.
 #[derive(Default)]
-pub(super) struct Patterns {
-    known: HashSet<String>,
-    /// The bytes that all of them take.
-    size: usize,
+pub(super) struct Flaws {
+    pub(super) errors: Errors,
+    /// The schemas with which something is wrong, or with one below, by where they lie in memory.
+    unsound: HashSet<*const Value>,
 }
 
-impl Patterns {
-    /// What is wrong with a pattern. When the patterns take too much, no further ones are looked
-    /// at.
-    fn mistake(&mut self, pattern: &str) -> Option<Mistake> {
-        if self.is_over() || self.known.contains(pattern) {
-            return None;
-        }
-        if is_abandoned() {
-            return Some(Mistake::Invalid(UNCHECKED.to_owned()));
-        }
-        let compiled = Pattern::new(pattern);
-        self.size += compiled.cost();
-        if let Some(why) = compiled.mistake() {
-            return Some(Mistake::Invalid(why));
-        }
-        self.known.insert(pattern.to_owned());
-        self.is_over().then_some(Mistake::TooMuch)
+impl Flaws {
+    /// Whether nothing is wrong with a schema, nor with any below it.
+    pub(super) fn is_sound(&self, schema: &Value) -> bool {
+        !self.unsound.contains(&std::ptr::from_ref(schema))
     }
-
-    fn is_over(&self) -> bool {
-        self.size > PATTERNS_MAX
-    }
-}
-
-/// What can be wrong with a pattern.
-enum Mistake {
-    Invalid(String),
-    /// With this one, the patterns of the definition take too much.
-    TooMuch,
-}
-
-/// What was found on the way through a schema.
-struct Found<'a> {
-    errors: Errors,
-    patterns: &'a mut Patterns,
 }
 
 /// Where a schema stands.
@@ -101,107 +68,32 @@ struct Place {
 }
 
 /// The mistakes in a schema and all schemas in it.
-pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Errors {
-    let mut found = Found { errors: Errors::default(), patterns };
-    let path = &Path::root(path);
+pub(super) fn of_root(schema: &Value, path: &str) -> Flaws {
+    let mut flaws = Flaws::default();
     let place = Place { root: true, ..Place::default() };
-    walk(&Said::of(schema), path, &place, &mut found);
-    let mut errors = Errors::default();
-    // Defaults are held against patterns, which may be too many to be looked at.
-    if !found.patterns.is_over() {
-        of_whole_object(schema, path, &mut errors);
-    }
-    errors.extend(found.errors);
-    errors
+    walk(&Said::of(schema), &Path::root(path), &place, &mut flaws);
+    flaws
 }
 
-/// Defaults of a schema for whole objects: what every object has may have none, which is told
-/// elsewhere.
-fn of_whole_object(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let is_own = |name: &str| !ALWAYS.contains(&name);
-    if schema["default"].is_null() {
-        return defaults(&Said::of(schema), path, is_own, errors);
-    }
-    let mut root = schema.clone();
-    if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.retain(|name, _| is_own(name));
-    }
-    root["x-kubernetes-embedded-resource"] = true.into();
-    defaults(&Said::of(&root), path, is_own, errors);
-}
-
-/// Defaults that their own schema would refuse, in it and in those of its properties that are to be
-/// looked at.
-fn defaults(
-    schema: &Said<'_>,
-    path: &Path<'_>,
-    is_looked_at: fn(&str) -> bool,
-    errors: &mut Errors,
-) {
-    if !schema["default"].is_null() {
-        errors.extend(of_default(schema.schema, &format!("{path}.default")));
-    }
-    if schema["items"].is_object() {
-        defaults(&schema.below("items"), &path.word("items"), |_| true, errors);
-    }
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        if is_looked_at(name) {
-            defaults(&Said::of(property), &path.property(name), |_| true, errors);
-        }
-    }
-}
-
-fn of_default(schema: &Value, path: &str) -> Vec<FieldError> {
-    let default = &schema["default"];
-    let embedded = schema["x-kubernetes-embedded-resource"] == true;
-    let mut errors = Vec::new();
-    // What has no fields has no unknown ones, and is no resource.
-    let has_fields = default.is_object() || default.is_array();
-    if !embedded && has_fields && crate::schema::has_unknown_fields(schema, default) {
-        errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
-    }
-    // Metadata is read as every object's.
-    let is_told = |mistake: &FieldError| !(embedded && mistake.field.starts_with("metadata"));
-    let by_shape = || {
-        // A number or a text is told apart only where an object is read.
-        let either = schema["x-kubernetes-int-or-string"] == true;
-        let mistakes = (!either).then(|| crate::schema::mistakes(schema, default));
-        mistakes.into_iter().flatten().filter(is_told).collect()
-    };
-    let embedded_mistakes = || match has_fields || embedded {
-        true => crate::schema::embedded_mistakes(schema, default),
-        false => Vec::new(),
-    };
-    let looks: [&dyn Fn() -> Vec<FieldError>; 3] =
-        [&embedded_mistakes, &by_shape, &|| crate::schema::rule_mistakes(schema, default)];
-    // What is wrong at first sight is not looked at further.
-    let found = looks.iter().map(|look| look()).find(|found| !found.is_empty());
-    errors.extend(found.into_iter().flatten().map(|mistake| {
-        let below = match mistake.field.as_str() {
-            "" | "<nil>" => String::new(),
-            field if field.starts_with(['.', '[']) => field.to_owned(),
-            field => format!(".{field}"),
-        };
-        FieldError { field: format!("{path}{below}"), ..mistake }
-    }));
-    errors
-}
-
-fn walk(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
+fn walk(schema: &Said<'_>, path: &Path<'_>, place: &Place, flaws: &mut Flaws) {
     if !schema.schema.is_object() {
         return;
     }
-    standard(schema, path, place, found);
-    children(schema, path, place, found);
-    let errors = &mut found.errors;
+    let before = flaws.errors.len();
+    standard(schema, path, place, &mut flaws.errors);
+    children(schema, path, place, flaws);
+    let errors = &mut flaws.errors;
     extensions(schema, path, errors);
     list_type(schema, path, errors);
     list_keys(schema, path, errors);
+    list_items(schema, path, errors);
     rules(schema, path, errors);
+    if errors.len() > before || errors.is_full() {
+        flaws.unsound.insert(std::ptr::from_ref(schema.schema));
+    }
 }
 
-fn standard(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
-    let Found { errors, patterns } = found;
+fn standard(schema: &Said<'_>, path: &Path<'_>, place: &Place, errors: &mut Errors) {
     let at = |key: &str| format!("{path}.{key}");
     let kind = text(&schema["type"]);
     if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -213,21 +105,6 @@ fn standard(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found
     for key in UNSUPPORTED.iter().filter(|key| !schema[**key].is_null()) {
         errors.push(FieldError::forbidden(at(key), &format!("{key} is not supported")));
     }
-    let pattern = text(&schema["pattern"]);
-    errors.extend(match patterns.mistake(pattern) {
-        Some(Mistake::Invalid(error)) => {
-            let why = format!("must be a valid regular expression, but isn't: {error}");
-            Some(FieldError::invalid(at("pattern"), &schema["pattern"], &why))
-        }
-        Some(Mistake::TooMuch) => {
-            let why = format!(
-                "contributed to patterns of the definition that take more than {PATTERNS_MAX} \
-                 bytes when compiled"
-            );
-            Some(FieldError::forbidden(at("pattern"), &why))
-        }
-        None => None,
-    });
     if kind == "null" {
         let why = "type cannot be set to null, use nullable as an alternative";
         errors.push(FieldError::forbidden(at("type"), why));
@@ -247,21 +124,21 @@ fn standard(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found
     }
 }
 
-fn children(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found<'_>) {
+fn children(schema: &Said<'_>, path: &Path<'_>, place: &Place, flaws: &mut Flaws) {
     let below = Place { root: false, ..place.clone() };
     let properties = schema["properties"].as_object();
     let additional = &schema["additionalProperties"];
     if !additional.is_null() {
         if properties.is_some_and(|p| !p.is_empty()) && *additional != true {
             let why = "additionalProperties and properties are mutual exclusive";
-            found.errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
+            flaws.errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
         }
         let mut below = below.clone();
         if place.in_metadata {
             let reason = "inside additionalProperties applying to object metadata";
             below.no_defaults = Some(reason.to_owned());
         }
-        walk(&Said::of(additional), &path.word("additionalProperties"), &below, found);
+        walk(&Said::of(additional), &path.word("additionalProperties"), &below, flaws);
     }
     let embedded = schema["x-kubernetes-embedded-resource"] == true;
     for (name, property) in properties.into_iter().flatten() {
@@ -272,15 +149,15 @@ fn children(schema: &Said<'_>, path: &Path<'_>, place: &Place, found: &mut Found
                 below.no_defaults = Some(format!("in top-level {name}"));
             }
         }
-        walk(&Said::of(property), &path.property(name), &below, found);
+        walk(&Said::of(property), &path.property(name), &below, flaws);
     }
-    walk(&schema.below("not"), &path.word("not"), &below, found);
+    walk(&schema.below("not"), &path.word("not"), &below, flaws);
     for key in ["allOf", "oneOf", "anyOf"] {
         for (i, part) in list(&schema[key]).iter().enumerate() {
-            walk(&Said::of(part), &path.part(key, i), &below, found);
+            walk(&Said::of(part), &path.part(key, i), &below, flaws);
         }
     }
-    walk(&schema.below("items"), &path.word("items"), &below, found);
+    walk(&schema.below("items"), &path.word("items"), &below, flaws);
 }
 
 /// The type that an extension asks for.
@@ -340,10 +217,6 @@ fn list_type(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
     if !known.contains(&text(kind)) {
         errors.push(FieldError::not_supported(format!("{path}.{LIST}"), kind, &known));
     }
-    if ["set", "map"].contains(&text(kind)) && items["nullable"] == true {
-        let why = format!("cannot be nullable when x-kubernetes-list-type is {}", text(kind));
-        errors.push(FieldError::forbidden(format!("{path}.items.nullable"), &why));
-    }
 }
 
 fn list_keys(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
@@ -379,38 +252,54 @@ fn list_keys(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
 
 fn each_key(items: &Value, keys: &Value, path: &Path<'_>, errors: &mut Errors) {
     let at_keys = format!("{path}.x-kubernetes-list-map-keys");
-    let required: HashSet<&str> = list(&items["required"]).iter().map(text).collect();
     let mut seen = HashSet::new();
     for key in list(keys) {
         let name = text(key);
-        let at = format!("{path}.items.properties[{}]", clip(name));
         match items["properties"].get(name) {
             None => {
                 let why = "entries must all be names of item properties";
                 errors.push(FieldError::invalid(at_keys.as_str(), keys, why));
             }
-            Some(property) => {
-                if ["array", "object"].contains(&text(&property["type"])) {
-                    let why =
-                        "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    let field = format!("{at}.type");
-                    errors.push(FieldError::invalid(field, &items["type"], why));
-                }
-                if !required.contains(name) && property["default"].is_null() {
-                    let why = "this property is in x-kubernetes-list-map-keys, so it must have a \
-                               default or be a required property";
-                    errors.push(FieldError::required(format!("{at}.default"), why));
-                }
-                if property["nullable"] == true {
-                    let why = "this property is in x-kubernetes-list-map-keys, so it cannot be \
-                               nullable";
-                    errors.push(FieldError::forbidden(format!("{at}.nullable"), why));
-                }
+            Some(property) if ["array", "object"].contains(&text(&property["type"])) => {
+                let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                let field = format!("{path}.items.properties[{}].type", clip(name));
+                errors.push(FieldError::invalid(field, &items["type"], why));
             }
+            Some(_) => {}
         }
         if !seen.insert(name) {
             let why = "must not contain duplicate entries";
             errors.push(FieldError::invalid(at_keys.as_str(), keys, why));
+        }
+    }
+}
+
+/// Items by which, or by whose keys, others are told apart must be there.
+fn list_items(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
+    let kind = text(&schema["x-kubernetes-list-type"]);
+    let items = &schema["items"];
+    if !(["set", "map"].contains(&kind) && items.is_object()) {
+        return;
+    }
+    if items["nullable"] == true {
+        let why = format!("cannot be nullable when x-kubernetes-list-type is {kind}");
+        errors.push(FieldError::forbidden(format!("{path}.items.nullable"), &why));
+    }
+    if kind != "map" {
+        return;
+    }
+    let required: HashSet<&str> = list(&items["required"]).iter().map(text).collect();
+    for name in list(&schema["x-kubernetes-list-map-keys"]).iter().map(text) {
+        let Some(property) = items["properties"].get(name) else { continue };
+        let at = format!("{path}.items.properties[{}]", clip(name));
+        if !required.contains(name) && property["default"].is_null() {
+            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or \
+                       be a required property";
+            errors.push(FieldError::required(format!("{at}.default"), why));
+        }
+        if property["nullable"] == true {
+            let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(format!("{at}.nullable"), why));
         }
     }
 }
@@ -455,10 +344,10 @@ fn rules(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
             let why = "messageExpression must be non-empty if specified";
             errors.push(FieldError::required(at("messageExpression"), why));
         }
-        field_path(schema.schema, &rule["fieldPath"], &at("fieldPath"), errors);
         let reason = &rule["reason"];
         if !reason.is_null() && !REASONS.contains(&text(reason)) {
             errors.push(FieldError::not_supported(at("reason"), reason, REASONS));
         }
+        field_path(schema.schema, &rule["fieldPath"], &at("fieldPath"), errors);
     }
 }

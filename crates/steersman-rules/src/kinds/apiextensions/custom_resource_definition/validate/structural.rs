@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::patterns::Patterns;
 use super::said::{Path, Said};
 use super::{clip, list, text};
 use crate::field::{Errors, FieldError};
@@ -31,13 +32,19 @@ enum Level {
     Field,
 }
 
+/// What was found on the way through a schema.
+struct Found<'a> {
+    errors: Errors,
+    patterns: &'a mut Patterns,
+}
+
 /// The mistakes in a schema and all schemas in it, sorted.
-pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Errors::default();
-    invariants(&Said::of(schema), &Path::root(path), Level::Root, &mut errors);
+pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Vec<FieldError> {
+    let mut found = Found { errors: Errors::default(), patterns };
+    invariants(&Said::of(schema), &Path::root(path), Level::Root, &mut found);
     let whole = Whole { schema: Some(schema), path: path.to_owned() };
-    completeness(schema, &whole, path, &mut errors);
-    let mut errors: Vec<FieldError> = errors.into();
+    completeness(schema, &whole, path, &mut found.errors);
+    let mut errors: Vec<FieldError> = found.errors.into();
     errors.sort_by_cached_key(FieldError::message);
     errors
 }
@@ -46,31 +53,37 @@ fn is(schema: &Said<'_>, flag: &str) -> bool {
     schema[flag] == true
 }
 
-fn invariants(schema: &Said<'_>, path: &Path<'_>, level: Level, errors: &mut Errors) {
+fn invariants(schema: &Said<'_>, path: &Path<'_>, level: Level, found: &mut Found<'_>) {
     if !schema.schema.is_object() {
         return;
     }
     let at = |key: &str| format!("{path}.{key}");
     if schema["type"] == "array" && schema["items"].is_null() {
-        errors.push(FieldError::required(at("items"), "must be specified"));
+        found.errors.push(FieldError::required(at("items"), "must be specified"));
     }
-    invariants(&schema.below("items"), &path.word("items"), Level::Item, errors);
+    invariants(&schema.below("items"), &path.word("items"), Level::Item, found);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        invariants(&Said::of(property), &path.property(name), Level::Field, errors);
+        invariants(&Said::of(property), &path.property(name), Level::Field, found);
     }
     let additional = &schema["additionalProperties"];
     if !additional.is_null() {
         if level == Level::Root {
             let why = "must not be used at the root";
-            errors.push(FieldError::forbidden(at("additionalProperties"), why));
+            found.errors.push(FieldError::forbidden(at("additionalProperties"), why));
         }
         let below = path.word("additionalProperties");
-        invariants(&Said::of(additional), &below, Level::Field, errors);
+        invariants(&Said::of(additional), &below, Level::Field, found);
     }
+    let errors = &mut found.errors;
     int_or_string(schema, path, errors);
-    narrowing(schema, path, errors);
     types(schema, path, level, errors);
     object_meta(schema, path, level, errors);
+    let first = list(&schema["allOf"]).first();
+    let skipped = Skipped {
+        any_of: is_either(&schema["anyOf"]),
+        first_any_of: first.is_some_and(|first| is_either(&first["anyOf"])),
+    };
+    narrowing(schema, path, skipped, found);
 }
 
 fn int_or_string(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
@@ -149,42 +162,44 @@ fn is_either(any_of: &Value) -> bool {
     any_of.is_array() && *any_of == json!([{"type": "integer"}, {"type": "string"}])
 }
 
+/// What of a schema is the one way to say that a value is a number or a text, and so narrows nothing.
+#[derive(Clone, Copy, Default)]
+struct Skipped {
+    /// Its `anyOf`.
+    any_of: bool,
+    /// That of the first part of its `allOf`.
+    first_any_of: bool,
+}
+
 /// Checks what narrows a schema.
-fn narrowing(schema: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
-    if !is_either(&schema["anyOf"]) {
-        nested_list(schema, "anyOf", path, errors);
+fn narrowing(schema: &Said<'_>, path: &Path<'_>, skipped: Skipped, found: &mut Found<'_>) {
+    if !skipped.any_of {
+        nested_list(schema, "anyOf", path, found);
     }
     for (i, part) in list(&schema["allOf"]).iter().enumerate() {
-        let at = path.part("allOf", i);
-        // The same, one step further in, together with a pattern.
-        if i == 0 && is_either(&part["anyOf"]) {
-            let mut rest = part.clone();
-            if let Some(fields) = rest.as_object_mut() {
-                fields.remove("anyOf");
-            }
-            nested(&Said::of(&rest), &at, errors);
-        } else {
-            nested(&Said::of(part), &at, errors);
-        }
+        let skipped = Skipped { any_of: i == 0 && skipped.first_any_of, ..Skipped::default() };
+        nested(&Said::of(part), &path.part("allOf", i), skipped, found);
     }
-    nested_list(schema, "oneOf", path, errors);
-    nested(&schema.below("not"), &path.word("not"), errors);
+    nested_list(schema, "oneOf", path, found);
+    nested(&schema.below("not"), &path.word("not"), Skipped::default(), found);
+    let mistake = found.patterns.mistake(&schema["pattern"], &|| format!("{path}.pattern"));
+    found.errors.extend(mistake);
 }
 
-fn nested_list(schema: &Said<'_>, key: &str, path: &Path<'_>, errors: &mut Errors) {
+fn nested_list(schema: &Said<'_>, key: &str, path: &Path<'_>, found: &mut Found<'_>) {
     for (i, part) in list(&schema[key]).iter().enumerate() {
-        nested(&Said::of(part), &path.part(key, i), errors);
+        nested(&Said::of(part), &path.part(key, i), Skipped::default(), found);
     }
 }
 
-fn nested(part: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn nested(part: &Said<'_>, path: &Path<'_>, skipped: Skipped, found: &mut Found<'_>) {
     if !part.schema.is_object() {
         return;
     }
-    narrowing(part, path, errors);
-    nested(&part.below("items"), &path.word("items"), errors);
+    narrowing(part, path, skipped, found);
+    nested(&part.below("items"), &path.word("items"), Skipped::default(), found);
     for (name, property) in part["properties"].as_object().into_iter().flatten() {
-        nested(&Said::of(property), &path.property(name), errors);
+        nested(&Said::of(property), &path.property(name), Skipped::default(), found);
     }
     let said = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -193,11 +208,11 @@ fn nested(part: &Said<'_>, path: &Path<'_>, errors: &mut Errors) {
         _ => true,
     };
     for (key, why) in ONLY_OUTSIDE.iter().filter(|(key, _)| said(&part[*key])) {
-        errors.push(FieldError::forbidden(format!("{path}.{key}"), why));
+        found.errors.push(FieldError::forbidden(format!("{path}.{key}"), why));
     }
     if part["properties"].get("metadata").is_some() {
         let why = "must not be specified in a nested context";
-        errors.push(FieldError::forbidden(format!("{path}.properties[metadata]"), why));
+        found.errors.push(FieldError::forbidden(format!("{path}.properties[metadata]"), why));
     }
 }
 
@@ -240,5 +255,46 @@ fn nested_completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut
         };
         let path = format!("{path}.properties[{}]", clip(name));
         nested_completeness(property, &below, &path, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Patterns, of_root};
+    use crate::field::messages;
+
+    #[test]
+    fn that_a_value_is_a_number_or_a_text_is_said_where_it_stands() {
+        let told = |of_a: Value, root: Value| {
+            let mut schema = json!({"type": "object", "properties": {"a": of_a}});
+            schema.as_object_mut().unwrap().extend(root.as_object().unwrap().clone());
+            messages(&of_root(&schema, "s", &mut Patterns::default()))
+        };
+        let either = json!([{"type": "integer"}, {"type": "string"}]);
+        let of = |key: &str, value: Value| json!({"x-kubernetes-int-or-string": true, key: value});
+        let forbidden = |at: &str| {
+            let one = |i: u8| {
+                format!("s.{at}.anyOf[{i}].type: Forbidden: must be empty to be structural")
+            };
+            vec![one(0), one(1)]
+        };
+        let nothing = Vec::<String>::new();
+        let (first, second) = (json!({"anyOf": either}), json!({"pattern": "a"}));
+        assert_eq!(told(of("anyOf", either.clone()), json!({})), nothing);
+        assert_eq!(told(of("allOf", json!([first, second])), json!({})), nothing);
+        assert_eq!(
+            told(of("allOf", json!([second, first])), json!({})),
+            forbidden("properties[a].allOf[1]")
+        );
+        assert_eq!(
+            told(of("oneOf", json!([first])), json!({})),
+            forbidden("properties[a].oneOf[0]")
+        );
+        assert_eq!(
+            told(of("nullable", json!(true)), json!({"allOf": [{"properties": {"a": first}}]})),
+            forbidden("allOf[0].properties[a]")
+        );
     }
 }

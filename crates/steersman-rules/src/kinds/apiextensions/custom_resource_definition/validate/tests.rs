@@ -169,6 +169,8 @@ fn complaints_stand_in_the_order_of_kubernetes() {
     object["spec"]["versions"][0]["storage"] = json!(false);
     object["spec"]["conversion"] = json!({"strategy": "Magic"});
     object["spec"]["preserveUnknownFields"] = json!(true);
+    object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["default"] =
+        json!({});
     object["status"] = json!({"storedVersions": ["v0"]});
     let found = validate(&object, None);
     let fields: Vec<&str> = found.iter().map(|error| error.field.as_str()).collect();
@@ -177,11 +179,13 @@ fn complaints_stand_in_the_order_of_kubernetes() {
         [
             "metadata.name",
             "spec.scope",
+            "spec.preserveUnknownFields",
             "spec.versions[0].deprecationWarning",
             "spec.versions",
             "spec.names.singular",
             "spec.names.kind",
             "spec.additionalPrinterColumns[0].name",
+            "spec.conversion.strategy",
             "spec.conversion.strategy",
             "status.storedVersions[0]",
             "spec.preserveUnknownFields",
@@ -231,7 +235,7 @@ fn a_default_satisfies_the_schema_that_it_stands_in() {
         (
             json!({"type": "array", "default": [1, -1], "items": {"type": "integer", "minimum": 0}}),
             vec![format!(
-                "{at}[1]: Invalid value: -1: [1] in body should be greater than or equal to 0"
+                "{at}.[1]: Invalid value: -1: [1] in body should be greater than or equal to 0"
             )],
         ),
         (

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{list, schema, structural, text};
+use super::patterns::Patterns;
+use super::{defaults, list, schema, shown, structural, text};
 use crate::field::{Errors, FieldError};
 use crate::kinds::apiextensions::custom_resource_definition::resources::versions_of;
 use crate::schema::check_expressions;
@@ -61,7 +62,7 @@ pub(super) fn of_all(definition: &Value, old: Option<&Value>) -> Found {
         before,
         alike: alike(&all),
         any_status: all.iter().any(|version| has_status(version)),
-        patterns: schema::Patterns::default(),
+        patterns: Patterns::default(),
         shared: Errors::default(),
     };
     let own = all.iter().enumerate().map(|(index, version)| look.at(index, version)).collect();
@@ -92,7 +93,7 @@ struct Look<'a> {
     alike: Vec<&'static str>,
     /// Whether any version has a status of its own.
     any_status: bool,
-    patterns: schema::Patterns,
+    patterns: Patterns,
     /// The mistakes in what they say alike.
     shared: Errors,
 }
@@ -146,50 +147,78 @@ impl Look<'_> {
     fn schema(&mut self, version: &Value, path: &str) -> Errors {
         let schema = &version["schema"]["openAPIV3Schema"];
         let status = if self.is_alike("schema") { self.any_status } else { has_status(version) };
-        let mut errors = of_schema(schema, path, status, &mut self.patterns);
-        // Rules that were accepted once compile and cost what they did then.
-        let is_unchanged = self.before.get(text(&version["name"])) == Some(&schema);
-        if errors.is_empty() && !is_unchanged {
-            errors.extend(check_expressions(schema, &format!("{path}.openAPIV3Schema")));
-        }
-        errors
+        let before = self.before.get(text(&version["name"])).copied();
+        of_schema(schema, before, path, status, &mut self.patterns)
     }
 }
 
-fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patterns) -> Errors {
+fn of_schema(
+    root: &Value,
+    before: Option<&Value>,
+    path: &str,
+    status: bool,
+    patterns: &mut Patterns,
+) -> Errors {
     let mut errors = Errors::default();
     let Some(fields) = root.as_object() else { return errors };
     let path = format!("{path}.openAPIV3Schema");
-    if status && root["type"].is_string() && root["type"] != "object" {
-        let why = "only \"object\" is allowed as the type at the root of the schema if the \
-                   status subresource is enabled";
-        errors.push(FieldError::invalid(format!("{path}.type"), &root["type"], why));
+    if status {
+        errors.extend(beside_status(root, fields, &path));
     }
-    if status && fields.keys().any(|key| !AT_ROOT.iter().any(|(field, _)| field == key)) {
+    if root["nullable"] == true {
+        let field = format!("{path}.nullable");
+        errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
+    }
+    // What cannot be read as a structural schema is not looked at as one, nor are defaults and rules
+    // where it is none.
+    let is_unsupported = schema::is_unsupported(root);
+    let mut found: Errors = match is_unsupported {
+        true => Errors::default(),
+        false => structural::of_root(root, &path, patterns).into_iter().collect(),
+    };
+    // Defaults are held against patterns, which may be too many to be looked at.
+    if !is_unsupported && found.is_empty() && !patterns.is_over() {
+        found = defaults::of_root(root, &path);
+    }
+    let is_structural = !is_unsupported && found.is_empty();
+    errors.extend(found);
+    let mut flaws = schema::of_root(root, &path);
+    errors.extend(std::mem::take(&mut flaws.errors));
+    if is_unsupported && errors.is_empty() {
+        // All else that is not supported was told where it stands.
+        let why = "OpenAPIV3Schema 'schema' is not supported";
+        errors.push(FieldError::invalid(path.as_str(), &"".into(), why));
+    }
+    // Rules that were accepted once compile and cost what they did then.
+    if is_structural && before != Some(root) {
+        errors.extend(check_expressions(root, &path, &|schema| flaws.is_sound(schema)));
+    }
+    errors
+}
+
+/// What of a schema is in the way of a status of its own. Only the first of it is told, in the order in which
+/// Kubernetes keeps what a schema says.
+fn beside_status(root: &Value, fields: &Map<String, Value>, path: &str) -> Option<FieldError> {
+    let is_odd_type = !text(&root["type"]).is_empty() && root["type"] != "object";
+    let is_allowed = |key: &String| AT_ROOT.iter().any(|(field, _)| field == key);
+    let is_before_type = |key: &&String| ["id", "$schema", "$ref"].contains(&key.as_str());
+    let mut odd = fields.keys().filter(|key| !is_allowed(key));
+    let is_odd =
+        if is_odd_type { odd.any(|key| is_before_type(&key)) } else { odd.next().is_some() };
+    if is_odd {
         let names: Vec<&str> = AT_ROOT.iter().map(|(_, name)| *name).collect();
         let why = format!(
             "only [{}] fields are allowed at the root of the schema if the status subresource \
              is enabled",
             names.join(" ")
         );
-        errors.push(FieldError::invalid(path.as_str(), root, &why));
+        return Some(FieldError::invalid_shown(path, &shown::schema(root), &why));
     }
-    if root["nullable"] == true {
-        let field = format!("{path}.nullable");
-        errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
-    }
-    // What cannot be read as a structural schema is not looked at as one.
-    let is_unsupported = schema::is_unsupported(root);
-    if !is_unsupported {
-        errors.extend(structural::of_root(root, &path));
-    }
-    errors.extend(schema::of_root(root, &path, patterns));
-    if is_unsupported && errors.is_empty() {
-        // All else that is not supported was told where it stands.
-        let why = "OpenAPIV3Schema 'schema' is not supported";
-        errors.push(FieldError::invalid(path, &"".into(), why));
-    }
-    errors
+    is_odd_type.then(|| {
+        let why = "only \"object\" is allowed as the type at the root of the schema if the \
+                   status subresource is enabled";
+        FieldError::invalid(format!("{path}.type"), &root["type"], why)
+    })
 }
 
 fn simple_path(value: &Value, field: &str) -> Option<FieldError> {
@@ -262,6 +291,11 @@ fn of_selectable(version: &Value, path: &str) -> Errors {
                          fields and strings with formats are allowed.";
     let root = &version["schema"]["openAPIV3Schema"];
     let mut errors = Errors::default();
+    if !root.is_object() {
+        let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+        errors.push(FieldError::invalid(path, &"".into(), why));
+        return errors;
+    }
     let mut seen = HashSet::new();
     for (i, field) in list(&version["selectableFields"]).iter().enumerate() {
         let value = &field["jsonPath"];
@@ -327,25 +361,61 @@ fn field_at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{of_schema, schema};
+    use super::{Patterns, of_schema};
     use crate::field::messages;
+
+    fn told(root: &Value, status: bool) -> Vec<String> {
+        messages(&of_schema(root, None, "spec", status, &mut Patterns::default()))
+    }
 
     #[test]
     fn what_a_schema_is_written_in_is_not_said_and_told_where_nothing_else_is_wrong() {
-        let told = |root: &Value| {
-            let mut patterns = schema::Patterns::default();
-            messages(&of_schema(root, "spec.validation", false, &mut patterns))
-        };
         let dialect = "http://json-schema.org/draft-07/schema#";
-        let at = "spec.validation.openAPIV3Schema";
+        let at = "spec.openAPIV3Schema";
         let expected =
             [format!("{at}: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported")];
         let mut root = json!({"type": "object", "$schema": dialect});
-        assert_eq!(told(&root), expected);
+        assert_eq!(told(&root, false), expected);
         let below = json!({"type": "object", "allOf": [{"properties": {"a": {"$schema": "x"}}}]});
-        assert_eq!(told(&below), expected);
+        assert_eq!(told(&below, false), expected);
         root["properties"] = json!({"a": {"type": "odd"}});
-        let told = told(&root);
-        assert!(told.len() == 1 && told[0].starts_with(&format!("{at}.properties[a].type")));
+        let found = told(&root, false);
+        assert!(found.len() == 1 && found[0].starts_with(&format!("{at}.properties[a].type")));
+    }
+
+    #[test]
+    fn rules_are_looked_at_wherever_nothing_else_is_wrong() {
+        let rules = json!([{"rule": "nonsense"}]);
+        let root = json!({"type": "object", "properties": {
+            "a": {"type": "string", "uniqueItems": true, "x-kubernetes-validations": rules},
+            "b": {"type": "string", "x-kubernetes-validations": rules},
+        }});
+        let found = told(&root, false);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("spec.openAPIV3Schema.properties[a].uniqueItems: Forbidden"));
+        let rule = "spec.openAPIV3Schema.properties[b].x-kubernetes-validations[0].rule: Invalid";
+        assert!(found[1].starts_with(rule), "{found:?}");
+    }
+
+    #[test]
+    fn defaults_are_looked_at_once_the_schema_is_structural() {
+        let root = json!({"type": "object", "properties": {
+            "a": {}, "b": {"type": "string", "default": 1},
+        }});
+        let why = "Required value: must not be empty for specified object fields";
+        assert_eq!(told(&root, false), [format!("spec.openAPIV3Schema.properties[a].type: {why}")]);
+    }
+
+    #[test]
+    fn beside_a_status_the_first_odd_thing_at_the_root_is_told() {
+        let only = |root: &Value| {
+            let found = told(root, true).into_iter().filter(|message| message.contains("only"));
+            found.map(|message| message.split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let odd_type = json!({"type": "string", "maxProperties": 1});
+        assert_eq!(only(&odd_type), ["spec.openAPIV3Schema.type"]);
+        let named = json!({"type": "string", "id": "a"});
+        assert_eq!(only(&named), ["spec.openAPIV3Schema"]);
+        assert_eq!(only(&json!({"type": "object", "maxLength": 1})), Vec::<String>::new());
     }
 }

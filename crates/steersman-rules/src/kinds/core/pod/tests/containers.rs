@@ -77,6 +77,13 @@ fn ports() {
             &["spec.containers[0].ports[1].hostPort: Duplicate value: \"TCP//8080\""],
         ),
         ("containers/0/ports/0/hostPort", json!(81), &[]),
+        (
+            "initContainers/1",
+            json!({"name": "j", "image": "i:1", "ports": [
+                {"containerPort": 1, "hostPort": 5}, {"containerPort": 2, "hostPort": 5},
+            ]}),
+            &["spec.initContainers[0].ports[1].hostPort: Duplicate value: \"TCP//5\""],
+        ),
     ]);
 }
 
@@ -123,6 +130,12 @@ fn variables() {
             "containers/0/env/0",
             json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a']"}}}),
             &[],
+        ),
+        (
+            "containers/0/env/0",
+            json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "['a']"}}}),
+            &["spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"['a']\": \
+               error converting fieldPath: field label not supported: ['a']"],
         ),
         (
             "containers/0/env/0",
@@ -361,6 +374,12 @@ fn resources() {
             ],
         ),
         (
+            "resources",
+            json!({"requests": {"gpu": "1"}}),
+            &["spec.resources.requests[gpu]: Invalid value: \"gpu\": must be a standard resource \
+               type or fully qualified"],
+        ),
+        (
             of,
             json!({"claims": [{"name": "gpu"}]}),
             &["spec.containers[0].resources.claims[0]: Not found: \"gpu\": must be one of the \
@@ -459,6 +478,56 @@ fn huge_pages_of_containers_fit_into_those_of_their_pod() {
         ]
     );
     assert_eq!(told("4Mi"), [""; 0]);
+}
+
+#[test]
+fn a_claim_is_used_once_or_by_its_requests() {
+    let told = |claims: Value| {
+        let mut container = json!({"name": "c", "image": "i:1"});
+        container["resources"] = json!({"claims": claims});
+        let known = json!([{"name": "a", "resourceClaimName": "a"}]);
+        let pod = prepared(json!({"resourceClaims": known, "containers": [container]}));
+        messages(&RULES.validate_create(&pod))
+    };
+    let of = |request: &str| json!({"name": "a", "request": request});
+    let again = |i: usize, what: &str| {
+        format!("spec.containers[0].resources.claims[{i}]: Duplicate value: \"{what}\"")
+    };
+    assert_eq!(told(json!([of("x"), of("y")])), [""; 0]);
+    assert_eq!(told(json!([of("x"), of("x")])), [again(1, "a/x")]);
+    // The whole overlaps with each of its parts, and has none besides it.
+    assert_eq!(told(json!([of("x"), of("y"), of("")])), [again(2, "a"), again(2, "a")]);
+    assert_eq!(told(json!([of(""), of("Not a name")])), [again(1, "a")]);
+}
+
+#[test]
+fn a_mirror_of_a_static_pod_has_no_claims() {
+    let claims = json!([{"name": "a", "resourceClaimName": "a"}]);
+    let mut pod = prepared(json!({
+        "nodeName": "n", "resourceClaims": claims, "containers": [{"name": "c", "image": "i:1"}],
+    }));
+    pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+    assert_eq!(
+        messages(&RULES.validate_create(&pod)),
+        ["[]: Forbidden: static pods do not support resource claims"]
+    );
+}
+
+#[test]
+fn spaces_around_an_image_are_told_after_all_else() {
+    let pod = prepared(json!({
+        "hostname": "a.b", "containers": [{"name": "c", "image": "i:1 "}],
+        "initContainers": [{"name": "i", "image": " i:1"}],
+    }));
+    let spaces = "must not have leading or trailing whitespace";
+    assert_eq!(
+        messages(&RULES.validate_create(&pod)),
+        [
+            "spec.hostname: Invalid value: \"a.b\": must not contain dots".to_owned(),
+            format!("spec.containers[0].image: Invalid value: \"i:1 \": {spaces}"),
+            format!("spec.initContainers[0].image: Invalid value: \" i:1\": {spaces}"),
+        ]
+    );
 }
 
 #[test]

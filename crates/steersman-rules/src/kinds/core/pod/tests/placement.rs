@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::check;
+use super::{check, complaints};
 
 #[test]
 fn policies_and_names() {
@@ -80,6 +80,17 @@ fn name_resolution() {
         ("dnsConfig", json!({"searches": [".", "a_b.example.com."]}), &[]),
         (
             "dnsConfig",
+            json!({"searches": ["a_b-"]}),
+            &[
+                "spec.dnsConfig.searches[0]: Invalid value: \"a_b-\": a lowercase RFC 1123 subdomain \
+               must consist of lower case alphanumeric characters, '_', '-' or '.', and must start \
+               and end with an alphanumeric character (e.g. 'example.com', regex used for \
+               validation is '[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\\.[a-z0-9_]([-_a-z0-9]*\
+               [a-z0-9_])?)*')",
+            ],
+        ),
+        (
+            "dnsConfig",
             json!({"options": [{"value": "1"}]}),
             &["spec.dnsConfig.options[0]: Required value: must not be empty"],
         ),
@@ -107,6 +118,14 @@ fn name_resolution() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn a_search_path_that_is_too_long_is_otherwise_fine() {
+    let long = "a".repeat(254);
+    let told = complaints("dnsConfig", &json!({"searches": [long]}));
+    let place = format!("spec.dnsConfig.searches[0]: Invalid value: \"{long}\"");
+    assert_eq!(told, [format!("{place}: must be no more than 253 characters")]);
 }
 
 #[test]
@@ -187,6 +206,18 @@ fn affinity() {
             &["spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]\
                .matchLabelKeys[0]: Invalid value: \"a\": exists in both matchLabelKeys and \
                mismatchLabelKeys"],
+        ),
+        (
+            "affinity",
+            json!({"podAffinity": {required: [{
+                "labelSelector": {
+                    "matchLabels": {"a": "b"},
+                    "matchExpressions": [{"key": "a", "operator": "Exists"}],
+                },
+                "topologyKey": "zone", "matchLabelKeys": ["a", "a"],
+            }]}}),
+            &["spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0][1]: \
+               Invalid value: \"a\": exists in both matchLabelKeys and labelSelector"],
         ),
         (
             "affinity",

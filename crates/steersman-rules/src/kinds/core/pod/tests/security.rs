@@ -31,6 +31,20 @@ fn security_contexts() {
         ),
         (
             "securityContext",
+            json!({"seccompProfile": {"type": "RuntimeDefault", "localhostProfile": "a"}}),
+            &["spec.securityContext.seccompProfile.localhostProfile: Invalid value: \
+               {\"Type\":\"RuntimeDefault\",\"LocalhostProfile\":\"a\"}: can only be set when \
+               seccomp type is Localhost"],
+        ),
+        ("securityContext", json!({"seLinuxChangePolicy": "Recursive"}), &[]),
+        (
+            "securityContext",
+            json!({"seLinuxChangePolicy": "MountOption"}),
+            &["spec.securityContext.seLinuxChangePolicy: Unsupported value: \"MountOption\": \
+               supported values: \"Recursive\""],
+        ),
+        (
+            "securityContext",
             json!({"appArmorProfile": {"type": "Strict"}}),
             &["spec.securityContext.appArmorProfile.type: Unsupported value: \"Strict\": \
                supported values: \"Localhost\", \"RuntimeDefault\", \"Unconfined\""],
@@ -99,12 +113,15 @@ fn windows() {
 fn a_pod_of_windows_has_no_users_of_linux() {
     let mut pod = super::rich();
     pod["spec"]["os"] = json!({"name": "windows"});
-    pod["spec"]["securityContext"] = json!({"runAsUser": 1});
+    pod["spec"]["securityContext"] = json!({"runAsUser": 1, "fsGroup": 1});
+    pod["spec"]["hostPID"] = json!(true);
     pod["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
     let errors = messages(&RULES.validate_create(&pod));
     assert_eq!(
         errors,
         [
+            "spec.hostPID: Forbidden: cannot be set for a windows pod",
+            "spec.securityContext.fsGroup: Forbidden: cannot be set for a windows pod",
             "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod",
             "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a windows \
           pod"
@@ -126,8 +143,8 @@ fn what_is_shared_with_the_host() {
         [
             "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` \
           when `hostNetwork` is true",
-            "spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID \
-          cannot both be enabled",
+            "spec.securityContext.shareProcessNamespace: Invalid value: true: ShareProcessNamespace \
+          and HostPID cannot both be enabled",
             "spec.hostNetwork: Forbidden: when `hostUsers` is false",
             "spec.HostPID: Forbidden: when `hostUsers` is false"
         ]
@@ -179,6 +196,14 @@ fn annotations_that_mean_something() {
         pod["metadata"]["annotations"] = json!({*key: *value});
         let errors = messages(&RULES.validate_create(&pod));
         assert_eq!(errors, [*message]);
+    }
+    for (cost, is_fine) in
+        [("-05", true), ("-0", true), ("0", true), ("05", false), ("", false), ("-", false)]
+    {
+        let mut pod = super::rich();
+        pod["metadata"]["annotations"] =
+            json!({"controller.kubernetes.io/pod-deletion-cost": cost});
+        assert_eq!(RULES.validate_create(&pod).is_empty(), is_fine, "{cost}");
     }
     // All at once they are told in the order of upstream, not of their names.
     let mut pod = super::rich();

@@ -129,6 +129,40 @@ fn addresses_are_written_without_ambiguities_but_for_those_that_were_there() {
 }
 
 #[test]
+fn of_several_addresses_one_that_cannot_be_read_is_told_in_three_ways() {
+    let status = json!({"podIP": "a", "podIPs": [{"ip": "a"}, {"ip": "10.0.0.1"}]});
+    assert_eq!(
+        written(&rich(), status).1,
+        [
+            "status.podIPs[0]: Invalid value: \"a\": must be a valid IP address, (e.g. 10.9.8.7 or \
+             2001:db8::ffff)",
+            "status.podIPs: Internal error: failed to check for dual stack with error:invalid IP[0]: \
+             a",
+            "status.podIPs: Invalid value: [{\"IP\":\"a\"},{\"IP\":\"10.0.0.1\"}]: may specify no \
+             more than one IP for each IP family",
+        ]
+    );
+    let nothing = json!({"podIPs": [{"ip": ""}]});
+    assert_eq!(
+        written(&rich(), nothing).1,
+        ["status.podIPs[0]: Invalid value: \"\": must be a valid IP address, (e.g. 10.9.8.7 or \
+          2001:db8::ffff)"]
+    );
+}
+
+#[test]
+fn annotations_that_come_with_a_status_are_looked_at() {
+    let old = rich();
+    let mut new = old.clone();
+    let key = "controller.kubernetes.io/pod-deletion-cost";
+    new["metadata"]["annotations"] = json!({key: "x"});
+    assert_eq!(
+        messages(&RULES.validate_status_update(&old, &new)),
+        [format!("metadata.annotations[{key}]: Invalid value: \"x\": must be a 32bit integer")]
+    );
+}
+
+#[test]
 fn containers_get_extended_resources_that_they_ask_for_by_requests_of_a_claim() {
     let mapping = |container: &str, resource: &str, request: &str| -> Value {
         json!({"containerName": container, "resourceName": resource, "requestName": request})

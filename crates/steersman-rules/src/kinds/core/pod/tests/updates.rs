@@ -91,6 +91,51 @@ fn mistakes_in_what_may_change_are_told() {
 }
 
 #[test]
+fn what_may_change_is_looked_at_twice() {
+    let image = "spec.containers[0].image";
+    let spaces =
+        format!("{image}: Invalid value: \" a\": must not have leading or trailing whitespace");
+    assert_eq!(changed("containers/0/image", json!(" a")), [spaces.as_str(), spaces.as_str()]);
+    let required = format!("{image}: Required value");
+    let none = changed("containers/0/image", json!(""));
+    assert_eq!(none, [required.as_str(), required.as_str()]);
+    let effect = "spec.tolerations[2].effect: Unsupported value: \"Go\": supported values: \
+                  \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"";
+    let toleration = json!({"key": "a", "effect": "Go"});
+    assert_eq!(changed("tolerations/2", toleration), [effect, effect]);
+    let mut old = rich();
+    let cost = "controller.kubernetes.io/pod-deletion-cost";
+    old["metadata"]["annotations"] = json!({"a": "b"});
+    let mut new = old.clone();
+    new["metadata"]["annotations"] = json!({cost: "x"});
+    let told = messages(&RULES.validate_update(&old, &new));
+    let why =
+        format!("metadata.annotations[{cost}]: Invalid value: \"x\": must be a 32bit integer");
+    assert_eq!(told, [why.as_str(), why.as_str()]);
+}
+
+#[test]
+fn after_a_deadline_that_cannot_be_nothing_else_is_looked_at() {
+    let mut limited = rich();
+    limited["spec"]["activeDeadlineSeconds"] = json!(10);
+    let later = |seconds: i64| {
+        let mut new = limited.clone();
+        new["spec"]["activeDeadlineSeconds"] = json!(seconds);
+        new["spec"]["tolerations"] = json!([]);
+        messages(&RULES.validate_update(&limited, &new))
+    };
+    let at = "spec.activeDeadlineSeconds: Invalid value:";
+    assert_eq!(later(11), [format!("{at} 11: must be less than or equal to previous value")]);
+    assert_eq!(
+        later(-1),
+        [
+            format!("{at} -1: must be between 1 and 2147483647, inclusive"),
+            format!("{at} -1: must be between 0 and 2147483647, inclusive"),
+        ]
+    );
+}
+
+#[test]
 fn a_gated_pod_may_be_told_more_narrowly_where_to_run() {
     let mut gated = rich();
     gated["spec"]["schedulingGates"] = json!([{"name": "g"}]);

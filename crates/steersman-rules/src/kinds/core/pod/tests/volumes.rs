@@ -232,3 +232,19 @@ fn what_is_made_from_a_template_can_have_its_annotations() {
                  value: \"A b\": name part must consist of alphanumeric characters";
     assert!(told[0].starts_with(place), "{told:?}");
 }
+
+#[test]
+fn a_template_says_nothing_else_of_the_metadata_of_what_is_made() {
+    let spec = json!({
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}},
+    });
+    let metadata = json!({"finalizers": ["a/b"], "name": "n", "uid": "u", "labels": {"a": "b"}});
+    let template = json!({"metadata": metadata, "spec": spec});
+    let volume = json!({"name": "w", "ephemeral": {"volumeClaimTemplate": template}});
+    let at = "spec.volumes[1].ephemeral.volumeClaimTemplate.metadata";
+    assert_eq!(
+        complaints("volumes/1", &volume),
+        ["name", "uID", "finalizers"]
+            .map(|field| format!("{at}.{field}: Forbidden: cannot be set"))
+    );
+}

@@ -235,6 +235,7 @@ fn annotations_are_warned_about_only_without_the_fields_that_replaced_them() {
     pod["metadata"]["annotations"] = annotations;
     let at = "metadata.annotations";
     let expected = [
+        format!("{at}[{armor}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"),
         format!(
             "{at}[seccomp.security.alpha.kubernetes.io/pod]: non-functional in v1.27+; use the \
              \"seccompProfile\" field instead"
@@ -242,7 +243,6 @@ fn annotations_are_warned_about_only_without_the_fields_that_replaced_them() {
         format!(
             "{at}[{seccomp}]: non-functional in v1.27+; use the \"seccompProfile\" field instead"
         ),
-        format!("{at}[{armor}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"),
     ];
     assert_eq!(RULES.warnings(&pod, None), expected);
     let mut copied = pod.clone();
@@ -262,4 +262,38 @@ fn annotations_are_warned_about_only_without_the_fields_that_replaced_them() {
     template["template"]["spec"]["containers"][0]["securityContext"] =
         json!({"appArmorProfile": profile});
     assert_eq!(warned(&template), 0);
+}
+
+#[test]
+fn a_name_is_warned_about_first_and_amounts_before_variables() {
+    let mut pod = rich();
+    pod["metadata"]["name"] = json!("a.b");
+    let container = &mut pod["spec"]["containers"][0];
+    container["env"] = json!([{"name": "A"}, {"name": "A"}]);
+    container["resources"] = json!({
+        "limits": {"memory": "1500m", "ephemeral-storage": "1500m"}, "requests": {"memory": "1500m"},
+    });
+    let warned = RULES.warnings(&pod, None);
+    let at = "spec.containers[0]";
+    let beginnings = [
+        "metadata.name: this is used in the Pod's hostname".to_owned(),
+        format!("{at}.resources.limits[memory]: "),
+        format!("{at}.resources.requests[memory]: "),
+        format!("{at}.resources.limits[ephemeral-storage]: "),
+        format!("{at}.env[1]: hides previous definition"),
+    ];
+    assert_eq!(warned.len(), beginnings.len(), "{warned:?}");
+    for (warning, beginning) in warned.iter().zip(beginnings) {
+        assert!(warning.starts_with(&beginning), "{warned:?}");
+    }
+}
+
+#[test]
+fn what_makes_pods_is_warned_of_its_name_first() {
+    let template = json!({"spec": {"terminationGracePeriodSeconds": -1}});
+    let controller = json!({"metadata": {"name": "a.b"}, "spec": {"template": template}});
+    let warned = for_kind("", "ReplicationController").warnings(&controller, None);
+    let [name, grace] = warned.as_slice() else { panic!("{warned:?}") };
+    assert!(name.starts_with("metadata.name: this is used in Pod names and hostnames"), "{name}");
+    assert!(grace.starts_with("spec.template.spec.terminationGracePeriodSeconds: must"), "{grace}");
 }
