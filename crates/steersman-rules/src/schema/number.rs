@@ -163,7 +163,7 @@ impl Side {
                 (self.is_beyond(&float, &limit), float == limit, shown_float(limit))
             }
         };
-        if !is_beyond && !(bound.exclusive && is_equal) {
+        if !(is_beyond || bound.exclusive && is_equal) {
             return;
         }
         let or_equal = if bound.exclusive { "" } else { " or equal to" };
