@@ -131,7 +131,7 @@ impl Checked for SpreadArgs {
                 it.topology_key == *key && it.when_unsatisfiable == action
             };
             if self.default_constraints[..place].iter().any(is_same) {
-                flaws.duplicate(&path, &format!("{{{key}, {action}}}"));
+                flaws.duplicate(&path, format!("{{{key}, {action}}}"));
             }
         }
     }

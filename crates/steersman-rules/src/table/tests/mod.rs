@@ -154,6 +154,26 @@ fn the_status_of_a_pod_sums_up_its_containers() {
         ),
         (
             pod(
+                one,
+                json!({"phase": "Succeeded", "containerStatuses": [
+                    {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+                ]}),
+            ),
+            ["0/1", "Completed", "0"],
+        ),
+    ];
+    for (pod, expected) in cases {
+        assert_eq!(status_of(&pod), expected, "{pod}");
+    }
+}
+
+#[test]
+fn the_status_of_a_pod_tells_how_far_its_init_containers_are() {
+    let running = json!({"ready": true, "restartCount": 0, "state": {"running": {}}});
+    let pod = |spec: Value, status: Value| json!({"spec": spec, "status": status});
+    let cases = [
+        (
+            pod(
                 json!({"containers": [{}], "initContainers": [{"name": "i"}, {"name": "j"}]}),
                 json!({"phase": "Pending", "initContainerStatuses": [
                     {"name": "i", "state": {"waiting": {"reason": "PodInitializing"}}},
@@ -195,15 +215,6 @@ fn the_status_of_a_pod_sums_up_its_containers() {
                 }),
             ),
             ["2/2", "Running", "1"],
-        ),
-        (
-            pod(
-                one,
-                json!({"phase": "Succeeded", "containerStatuses": [
-                    {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
-                ]}),
-            ),
-            ["0/1", "Completed", "0"],
         ),
     ];
     for (pod, expected) in cases {

@@ -62,6 +62,12 @@ fn security_contexts() {
                 "spec.securityContext.sysctls[2].name: Duplicate value: \"net.core.x\"",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn security_contexts_of_containers() {
+    check(&[
         (
             "containers/0/securityContext",
             json!({"allowPrivilegeEscalation": false, "privileged": true}),
