@@ -13,4 +13,4 @@ pub mod quoted;
 pub use ip_family::IpFamily;
 pub use label_selector::LabelSelector;
 pub use quantity::Quantity;
-pub use quoted::quoted;
+pub use quoted::{html_escaped, quoted};

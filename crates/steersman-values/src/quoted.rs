@@ -24,6 +24,11 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// JSON as Go writes it: such that it may stand in a page.
+pub fn html_escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
 /// Whether Go prints a character as it is, even in quotes: Rust would do so where it cannot combine
 /// with what stands before.
 pub fn is_printable(c: char) -> bool {
@@ -42,7 +47,7 @@ fn escape(c: char, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{html_escaped, quoted};
 
     #[test]
     fn texts_are_quoted_as_go_quotes_them() {
@@ -55,5 +60,11 @@ mod tests {
         ] {
             assert_eq!(quoted(text), shown);
         }
+    }
+
+    #[test]
+    fn json_may_stand_in_a_page() {
+        let json = r#"{"if":"1 < 2 && 3 > 2"}"#;
+        assert_eq!(html_escaped(json), r#"{"if":"1 \u003c 2 \u0026\u0026 3 \u003e 2"}"#);
     }
 }

@@ -10,12 +10,12 @@ use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
 use steersman_rules::resource::{Resource, Subresource};
 use steersman_rules::schema::Schema;
+use steersman_values::html_escaped;
 use tokio::time::Instant;
 
 use super::admission_review::{self, JSON_PATCH, Objects, Response, Role};
 use super::conditions;
 use super::matching::{self, Version};
-use super::policy_validation::escape_html;
 use super::request::Request;
 use crate::admission_registration::{Hooks, Webhook};
 use crate::conversion;
@@ -102,7 +102,7 @@ impl Notes<'_> {
                 r#"{{"configuration":{},"webhook":{},"patch":{},"patchType":"JSONPatch"}}"#,
                 json!(configuration),
                 json!(webhook),
-                escape_html(&patch.to_string())
+                html_escaped(&patch.to_string())
             );
             self.annotate("patch.", value);
         }

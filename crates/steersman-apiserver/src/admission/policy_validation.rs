@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman_cel::RUNTIME_BUDGET;
 use steersman_rules::admission_policy::{AuditAnnotation, Body, Policy, Validation};
+use steersman_values::html_escaped;
 
 use super::conditions::OUT_OF_BUDGET;
 use super::dispatch::Versioned;
@@ -220,7 +221,7 @@ impl<'a> Judge<'a> {
             r#"[{{"message":{message},"policy":{policy},"binding":{name},"expressionIndex":{index},"validationActions":{}}}]"#,
             json!(actions)
         );
-        trail.annotate(VALIDATION_FAILURE, escape_html(&value));
+        trail.annotate(VALIDATION_FAILURE, html_escaped(&value));
     }
 
     /// Tells those who audit what all bindings have to say.
@@ -232,11 +233,6 @@ impl<'a> Judge<'a> {
             }
         }
     }
-}
-
-/// JSON as Go writes it, which a page may include.
-pub(super) fn escape_html(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// A request as a policy sees it.

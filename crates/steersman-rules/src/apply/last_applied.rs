@@ -5,6 +5,7 @@
 //! that one can go back.
 
 use serde_json::Value;
+use steersman_values::html_escaped;
 
 use super::fieldset::FieldSet;
 use super::typed::{compare, paths_of};
@@ -52,9 +53,7 @@ fn written(applied: &Value) -> String {
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
     }
-    let json = applied.to_string();
-    let json = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-    json + "\n"
+    html_escaped(&applied.to_string()) + "\n"
 }
 
 /// The fields that the annotation sets and that still have its values.

@@ -1,7 +1,9 @@
 //! Pieces that the cells of many kinds are made of.
 
 use serde_json::Value;
-use steersman_values::LabelSelector;
+use steersman_values::{LabelSelector, html_escaped};
+
+use crate::strconv::shown_float;
 
 /// The items of a list; none where there is no list.
 pub(crate) fn items(value: &Value) -> &[Value] {
@@ -38,26 +40,11 @@ pub(crate) fn as_go_prints(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
         Value::Number(number) if !number.is_i64() => {
-            number.as_f64().map_or_else(String::new, float)
+            number.as_f64().map_or_else(String::new, shown_float)
         }
-        Value::Array(_) | Value::Object(_) => {
-            let json = value.to_string();
-            json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-        }
+        Value::Array(_) | Value::Object(_) => html_escaped(&value.to_string()),
         value => printed(value),
     }
-}
-
-/// A fraction as Go prints it, with an exponent where it is very small, or a million or more.
-fn float(number: f64) -> String {
-    let scientific = format!("{number:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        return number.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// The condition of that type.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
+use steersman_values::html_escaped;
 
 const TABLE: &str = include_str!("types.txt");
 
@@ -189,8 +190,7 @@ fn block([open, close]: [char; 2], parts: Vec<Part<'_>>, room: Room, out: &mut S
 
 /// A text as Go writes it: safe to stand in HTML.
 fn quoted(text: &str) -> String {
-    let text = Value::from(text).to_string();
-    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    html_escaped(&Value::from(text).to_string())
 }
 
 #[cfg(test)]
