@@ -18,7 +18,7 @@ use crate::aggregation::local;
 use crate::apart::LONG_BYTES;
 use crate::document::exceeds;
 use crate::registry::Accepted;
-use crate::state::effects::{Effects, Turn, Versions, Write, Written};
+use crate::state::effects::{Effects, Turn, Write, Written};
 use crate::status::{Result, Status};
 
 /// A definition's status says whether its names are accepted, and what it says is served when its
@@ -30,9 +30,9 @@ impl Effects for Definitions {
         prepare(write.server, new, write.now);
     }
 
-    fn prepare_part(&self, write: Write<'_>, versions: Versions<'_>, new: &mut Value) {
+    fn prepare_part(&self, write: Write<'_>, old: &Value, new: &mut Value) {
         if write.subresource == "status" {
-            keep_own_status(versions.old, new);
+            keep_own_status(old, new);
         }
     }
 

@@ -5,11 +5,11 @@
 //! and leaves the decision. What holds of a request through either path, its rules check.
 
 use futures::future::{self, BoxFuture};
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_rules::field::FieldError;
 
 use crate::document::items;
-use crate::state::effects::{Effects, Versions, Write};
+use crate::state::effects::{Effects, Write};
 use crate::status::Result;
 use crate::user::User;
 
@@ -25,10 +25,10 @@ impl Effects for SigningRequests {
         }
     }
 
-    fn prepare_part(&self, write: Write<'_>, versions: Versions<'_>, new: &mut Value) {
+    fn prepare_part(&self, write: Write<'_>, old: &Value, new: &mut Value) {
         match write.subresource {
-            "approval" => decide(versions, new, write.now),
-            "status" => keep_decision(versions.old, new, write.now),
+            "approval" => stamp(old, new, write.now),
+            "status" => keep_decision(old, new, write.now),
             _ => {}
         }
     }
@@ -54,15 +54,6 @@ fn sign(request: &mut Value, user: &User) {
     for (field, value) in user.to_fields() {
         spec.insert(field.to_owned(), value);
     }
-}
-
-/// Takes the conditions that were sent.
-fn decide(Versions { old, sent }: Versions<'_>, new: &mut Value, now: &str) {
-    if !new["status"].is_object() {
-        new["status"] = json!({});
-    }
-    new["status"]["conditions"] = items(&sent["status"]["conditions"]).to_vec().into();
-    stamp(old, new, now);
 }
 
 /// Puts the decision back into a request whose status was written, unless one was added or

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_rules::metadata;
 
-use crate::state::effects::{Effects, Versions, Write};
+use crate::state::effects::{Effects, Write};
 
 const TIME: &str = "lastPhaseTransitionTime";
 
@@ -18,9 +18,9 @@ impl Effects for Volumes {
         }
     }
 
-    fn prepare_part(&self, write: Write<'_>, versions: Versions<'_>, new: &mut Value) {
+    fn prepare_part(&self, write: Write<'_>, old: &Value, new: &mut Value) {
         if write.subresource == "status" {
-            phase_changed(versions.old, new, write.now);
+            phase_changed(old, new, write.now);
         }
     }
 }

@@ -37,14 +37,6 @@ pub(crate) struct Write<'a> {
     pub(crate) turn: Option<&'a Turn>,
 }
 
-/// The versions of an object that a part of it is written to.
-#[derive(Clone, Copy)]
-pub(crate) struct Versions<'a> {
-    pub(crate) old: &'a Value,
-    /// As the client sent it.
-    pub(crate) sent: &'a Value,
-}
-
 /// A write that is done.
 pub(crate) struct Written<'a> {
     pub(crate) server: &'a Arc<Server>,
@@ -112,7 +104,7 @@ pub(crate) trait Effects: Send + Sync {
     fn prepare(&self, _write: Write<'_>, _old: Option<&Value>, _new: &mut Value) {}
 
     /// Fills in what only the server knows of an object of which a part is written.
-    fn prepare_part(&self, _write: Write<'_>, _versions: Versions<'_>, _new: &mut Value) {}
+    fn prepare_part(&self, _write: Write<'_>, _old: &Value, _new: &mut Value) {}
 
     /// The mistakes that only the server can tell: in a new object, or in a part that is written,
     /// which then has an `old` one.

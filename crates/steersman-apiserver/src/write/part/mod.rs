@@ -9,27 +9,23 @@ mod resize;
 
 use std::mem;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::names;
 
 use super::{Writer, validate};
 use crate::document::items;
-use crate::state::effects::Versions;
 use crate::status::{Result, Status};
 
 /// The old object with the part of the new one that a subresource writes.
 pub(super) fn taken(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
-    let effects = writer.effects();
-    let sent = effects.map(|_| new.clone());
     let said = mem::take(metadata::of(&mut new));
     let mut result = match writer.subresource {
         "finalize" => with(old, new, "spec"),
         "ephemeralcontainers" => ephemeral_containers::taken(old, &new),
         "resize" => resize::taken(old, &new),
-        // What of a decision is taken, signing requests say themselves.
-        "approval" => old.clone(),
+        "approval" => decided(old, &new),
         _ => with(old, new, "status"),
     };
     let written = writer.resource.subresource(writer.subresource);
@@ -44,8 +40,8 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
         writer.resource.rules.fill_in(&mut result);
     }
-    if let (Some(effects), Some(sent)) = (effects, &sent) {
-        effects.prepare_part(writer.seen(), Versions { old, sent }, &mut result);
+    if let Some(effects) = writer.effects() {
+        effects.prepare_part(writer.seen(), old, &mut result);
     }
     writer.resource.schema.settle(&mut result);
     result
@@ -87,6 +83,16 @@ pub(super) fn warn(writer: &Writer<'_>, new: &Value) {
         let warnings = writer.resource.rules.status_warnings(new);
         warnings.into_iter().for_each(|warning| call.warn(warning));
     }
+}
+
+/// The old signing request with the conditions of the new: that is what is decided.
+fn decided(old: &Value, new: &Value) -> Value {
+    let mut result = old.clone();
+    if !result["status"].is_object() {
+        result["status"] = json!({});
+    }
+    result["status"]["conditions"] = items(&new["status"]["conditions"]).into();
+    result
 }
 
 /// The old object with one part of the new, but for the metadata.
