@@ -167,6 +167,10 @@ fn check(call: &Call, review: &Value) -> Result<()> {
     if kind == "SelfSubjectRulesReview" && spec["namespace"].as_str().unwrap_or("").is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
+    if kind == "TokenReview" && spec["token"].as_str().unwrap_or("").is_empty() {
+        let why = "token is required for TokenReview in authentication";
+        return Err(Status::bad_request(why));
+    }
     if !kind.ends_with("SubjectAccessReview") {
         return Ok(());
     }

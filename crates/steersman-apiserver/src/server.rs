@@ -193,6 +193,8 @@ impl ApiServer {
         // They can be long, and few read them.
         config.store.hold_compactly(&crd::folder());
         let metrics = Metrics::default();
+        let plugins = config.admission.plugins(&metrics.admission);
+        let plugins = plugins.map_err(|why| Status::failure(why.to_string()))?;
         let fairness = Fairness::new(config.requests_inflight_max);
         fairness.register(&metrics.registry);
         let request_ids = Random::new(!start.seed(config.seed));
@@ -222,7 +224,7 @@ impl ApiServer {
             service_ranges: config.service_ranges,
             effects: effects::all(),
             signer: Signer::default(),
-            plugins: config.admission.plugins(&metrics.admission),
+            plugins,
             policies: Policies::new(config.admission.policies()),
             webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),

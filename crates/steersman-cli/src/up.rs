@@ -126,7 +126,7 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     }
     let ended = until_ended(&cluster, real.as_ref(), up.demo).await;
     say!("\nstopping");
-    stop(cluster, real, &storage).await;
+    stop(cluster, real, &storage, ended.is_ok()).await;
     ended
 }
 
@@ -146,8 +146,8 @@ async fn until_ended(cluster: &Cluster, real: Option<&Beside>, demo: bool) -> Re
     }
 }
 
-/// Stops in order; who asks again does not want to wait.
-async fn stop(cluster: Cluster, real: Option<Beside>, storage: &Storage) {
+/// Stops in order. Who asks for that while it goes on does not want to wait.
+async fn stop(cluster: Cluster, real: Option<Beside>, storage: &Storage, was_asked: bool) {
     let stop = async {
         if let Some(real) = real {
             // Its Pods run on, unless nobody would know of them any more.
@@ -158,9 +158,15 @@ async fn stop(cluster: Cluster, real: Option<Beside>, storage: &Storage) {
         }
         cluster.stop().await;
     };
+    let asked = async {
+        if was_asked {
+            std::future::pending::<()>().await; // who asks once more ends the process
+        }
+        steersman::shutdown_signal().await;
+    };
     tokio::select! {
         () = stop => {}
-        () = steersman::shutdown_signal() => {}
+        () = asked => {}
     }
 }
 

@@ -226,7 +226,7 @@ impl From<Errors> for Vec<FieldError> {
 
 /// A value as Kubernetes shows it: texts as Go quotes them, everything else as JSON. What is very
 /// long is cut.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.len() <= SHOWN_MAX => quoted(text),
         Value::String(text) => {

@@ -26,7 +26,17 @@ pub fn quoted(text: &str) -> String {
 
 /// JSON as Go writes it: such that it may stand in a page.
 pub fn html_escaped(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                // A text takes everything.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Whether Go prints a character as it is, even in quotes: Rust would do so where it cannot combine
@@ -64,7 +74,8 @@ mod tests {
 
     #[test]
     fn json_may_stand_in_a_page() {
-        let json = r#"{"if":"1 < 2 && 3 > 2"}"#;
-        assert_eq!(html_escaped(json), r#"{"if":"1 \u003c 2 \u0026\u0026 3 \u003e 2"}"#);
+        let json = "{\"if\":\"1 < 2 && 3 > 2\u{2028}\"}";
+        let expected = r#"{"if":"1 \u003c 2 \u0026\u0026 3 \u003e 2\u2028"}"#;
+        assert_eq!(html_escaped(json), expected);
     }
 }

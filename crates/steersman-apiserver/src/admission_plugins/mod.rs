@@ -212,14 +212,12 @@ impl PluginSelection {
     /// If a plug-in that is on cannot be what it is told.
     pub fn configured(self, configuration: AdmissionConfiguration) -> Result<Self, SelectionError> {
         for known in ORDER.iter().filter(|known| self.selects(known)) {
-            let name = known.name.to_owned();
             let told = configuration.of(known.name);
             match known.part {
-                Configured(make) | ConfiguredLate(make) => {
-                    let failed = |why| SelectionError::Configuration { name, why };
-                    make(told).map(drop).map_err(failed)?;
+                Configured(make) | ConfiguredLate(make) => drop(known.made(make, told)?),
+                _ if told.is_some() => {
+                    return Err(SelectionError::NotConfigurable { name: known.name.to_owned() });
                 }
-                _ if told.is_some() => return Err(SelectionError::NotConfigurable { name }),
                 _ => {}
             }
         }
@@ -265,27 +263,24 @@ impl PluginSelection {
         known(name).is_some_and(|known| self.selects(known))
     }
 
-    /// The plug-ins that are on.
-    pub(crate) fn plugins(&self, metrics: &Admission) -> Plugins {
+    /// The plug-ins that are on. No server runs without one that cannot be made: it may be there to
+    /// refuse.
+    pub(crate) fn plugins(&self, metrics: &Admission) -> Result<Plugins, SelectionError> {
         let mut plugins = Plugins::default();
         plugins.namespace_lifecycle = self.has("NamespaceLifecycle");
         plugins.namespace_provision = self.has("NamespaceAutoProvision");
         for known in ORDER.iter().filter(|known| self.selects(known)) {
             let told = self.configuration.of(known.name);
-            // What cannot be made was refused when it was configured.
+            let times = || metrics.of_plugin(known.name);
             match known.part {
-                Early(make) => plugins.push(make(), metrics.of_plugin(known.name)),
-                Configured(make) => {
-                    drop(make(told).map(|it| plugins.push(it, metrics.of_plugin(known.name))));
-                }
-                Late(make) => plugins.push_late(make(), metrics.of_plugin(known.name)),
-                ConfiguredLate(make) => {
-                    drop(make(told).map(|it| plugins.push_late(it, metrics.of_plugin(known.name))));
-                }
+                Early(make) => plugins.push(make(), times()),
+                Configured(make) => plugins.push(known.made(make, told)?, times()),
+                Late(make) => plugins.push_late(make(), times()),
+                ConfiguredLate(make) => plugins.push_late(known.made(make, told)?, times()),
                 Elsewhere | Idle => {}
             }
         }
-        plugins
+        Ok(plugins)
     }
 
     /// Which policies are evaluated.
@@ -302,6 +297,13 @@ impl PluginSelection {
             mutating: self.has("MutatingAdmissionWebhook"),
             validating: self.has("ValidatingAdmissionWebhook"),
         }
+    }
+}
+
+impl Known {
+    /// The plug-in, with what it is told.
+    fn made(&self, make: Make, told: Option<&Value>) -> Result<Box<dyn Plugin>, SelectionError> {
+        make(told).map_err(|why| SelectionError::Configuration { name: self.name.to_owned(), why })
     }
 }
 

@@ -126,6 +126,10 @@ impl Reviews {
         let review = json!({"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec});
         let answer = self.reviewer.review(review).await;
         let mut answer = answer.map_err(|why| Status::internal(&why))?;
+        // That a review is refused, by a webhook for one, is no answer to be remembered.
+        if answer["kind"] == "Status" {
+            return Err(Status::internal(answer["message"].as_str().unwrap_or_default()));
+        }
         Ok(answer["status"].take())
     }
 }
@@ -149,4 +153,26 @@ fn spec(asked: &Attributes<'_>) -> Value {
         }
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use serde_json::{Value, json};
+
+    use super::Reviews;
+
+    #[tokio::test]
+    async fn a_review_that_is_refused_is_not_answered() {
+        let reviewer = |_: Value| -> BoxFuture<'static, Result<Value, String>> {
+            let refusal = json!({"kind": "Status", "status": "Failure", "message": "not now"});
+            async move { Ok(refusal) }.boxed()
+        };
+        let reviews = Reviews::by(Arc::new(reviewer));
+        let failed = reviews.user("token").await.unwrap_err();
+        assert_eq!(failed.message, "Internal error occurred: not now");
+    }
 }

@@ -81,9 +81,8 @@ pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) ->
     if whole.is_empty() && prefixes.is_empty() && change.is_empty() {
         return Vec::new();
     }
-    let again = |error: &&FieldError| {
-        CHECKED_AGAIN.contains(&error.field.split('[').next().unwrap_or_default())
-    };
+    let again =
+        |error: &&FieldError| CHECKED_AGAIN.iter().any(|part| error.field.starts_with(part));
     change.extend(whole.iter().filter(again).cloned());
     let times = writer.resource.looks_again(writer.subresource);
     let common = whole.iter().filter(|error| !NAMES.contains(&error.field.as_str()));

@@ -1,6 +1,8 @@
 //! What a definition means for its instances: subresources, defaults, warnings, and definitions that
 //! become stricter.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, names};
@@ -92,6 +94,31 @@ async fn a_whole_number_is_stored_without_a_fraction() {
         api.merge(&path, &json!({"spec": {"weight": sent}})).await.ok();
         assert_eq!(api.get(&path).await.ok()["spec"]["weight"], stored);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fraction_of_nothing_is_no_change() {
+    let definition = changed(|version| {
+        version.pointer_mut(SPEC).unwrap()["weight"] = json!({"type": "number", "default": 1.0});
+        let status = "/schema/openAPIV3Schema/properties/status/properties";
+        version.pointer_mut(status).unwrap()["load"] = json!({"type": "number"});
+    });
+    let api = serving(&definition).await;
+    api.post(WIDGETS, &widget("a", 1)).await.ok();
+    let path = format!("{WIDGETS}/a");
+    let status = json!({"status": {"load": 7.0}});
+    let reported = api.merge(&format!("{path}/status"), &status).await.ok();
+    assert_eq!(reported["status"]["load"], json!(7));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for manager in ["", "?fieldManager=other"] {
+        let again = api.merge(&format!("{path}/status{manager}"), &status).await.ok();
+        assert_eq!(again, reported, "{manager}");
+    }
+    // Nor is a default that is filled in again.
+    assert_eq!(reported["spec"]["weight"], json!(1));
+    let mut plain = widget("a", 1);
+    plain["metadata"]["resourceVersion"] = reported["metadata"]["resourceVersion"].clone();
+    assert_eq!(api.put(&path, &plain).await.ok(), reported);
 }
 
 #[tokio::test(start_paused = true)]

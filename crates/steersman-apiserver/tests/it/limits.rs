@@ -417,7 +417,7 @@ async fn a_definition_of_many_versions_is_published_and_listed() {
     assert!(index["paths"]["apis/example.com/v7"].is_object());
     let v7 = api.get("/openapi/v3/apis/example.com/v7").await.ok();
     let path = "/apis/example.com/v7/namespaces/{namespace}/widgets";
-    assert!(v7["paths"][path].is_object() && v7["paths"]["/apis/example.com/v7/"].is_object());
+    assert!(v7["paths"][path].is_object());
     let group = api.get("/apis/example.com").await.ok();
     assert_eq!(group["versions"].as_array().unwrap().len(), 200);
     assert_eq!(group["preferredVersion"]["version"], "v200");

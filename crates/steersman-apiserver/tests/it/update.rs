@@ -230,6 +230,8 @@ async fn causes_are_told_as_often_as_kubernetes_finds_them() {
     let api = Api::start().await;
     let label = json!({"metadata": {"labels": {"a b": "c"}}});
     let finalizer = json!({"metadata": {"finalizers": ["bare"]}});
+    let nameless = json!({"apiVersion": "v1", "kind": "Pod", "name": "", "uid": "u"});
+    let owner = json!({"metadata": {"ownerReferences": [nameless]}});
     let grace = json!({"metadata": {"deletionGracePeriodSeconds": 3}});
     api.config_map("a", &json!({})).await;
     api.post(DEPLOYMENTS, &deployment("a", 1)).await.ok();
@@ -242,6 +244,7 @@ async fn causes_are_told_as_often_as_kubernetes_finds_them() {
     assert_eq!(causes[0], causes[1]);
     for (path, change, times) in [
         (format!("{CONFIG_MAPS}/a"), &label, 4),
+        (format!("{CONFIG_MAPS}/a"), &owner, 4),
         (format!("{CONFIG_MAPS}/a"), &finalizer, 2),
         (format!("{CONFIG_MAPS}/a"), &grace, 2),
         (format!("{DEPLOYMENTS}/a"), &label, 3),

@@ -143,13 +143,30 @@ fn changed(node: &Node, old: &Value, new: &Value, level: Level) -> Change {
     let leaf = |value: &Value| matches!(node.relation(value), Relation::Leaf);
     // Null next to a container is an empty container; anything else changed its type.
     let (modified, below) = match (leaf(old), leaf(new)) {
-        (true, true) => (true, Comparison::default()),
+        (true, true) => (!is_same(old, new), Comparison::default()),
         (false, false) if is_empty(old) && is_empty(new) => (true, Comparison::default()),
         (false, false) => (false, descend(node, Some(old), Some(new), level)),
         (true, false) => (!old.is_null() || is_empty(new), descend(node, None, Some(new), level)),
         (false, true) => (!new.is_null() || is_empty(old), descend(node, Some(old), None, level)),
     };
     Change { modified, below, ..Change::default() }
+}
+
+/// Whether two leaves say the same: numbers may be put with a fraction or without.
+fn is_same(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Number(old), Value::Number(new)) if old.is_f64() || new.is_f64() => {
+            old.as_f64() == new.as_f64()
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            old.len() == new.len() && old.iter().zip(new).all(|(old, new)| is_same(old, new))
+        }
+        (Value::Object(old), Value::Object(new)) => {
+            let same = |key: &str, old: &Value| new.get(key).is_some_and(|new| is_same(old, new));
+            old.len() == new.len() && old.iter().all(|(key, old)| same(key, old))
+        }
+        _ => old == new,
+    }
 }
 
 /// Compares what is below two values, of which at least one exists.

@@ -11,17 +11,19 @@ const MANAGER_MAX: usize = 128;
 /// The longest name of the subresource that a manager writes through.
 const SUBRESOURCE_MAX: usize = 256;
 
-/// The mistakes in the name of a field manager.
-pub fn validate_manager(manager: &str, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// The mistakes in the name of a field manager, as many as are told: each shows the whole name.
+pub fn validate_manager(manager: &str, field: &str) -> Errors {
+    let mut errors = Errors::default();
     if manager.len() > MANAGER_MAX {
         errors.push(FieldError::too_long(field, MANAGER_MAX));
     }
-    let odd = manager.char_indices().filter(|(_, c)| !is_printable(*c));
-    errors.extend(odd.map(|(at, odd)| {
+    for (at, odd) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+        if errors.is_full() {
+            break;
+        }
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
-        FieldError::invalid(field, &manager.into(), &why)
-    }));
+        errors.push(FieldError::invalid(field, &manager.into(), &why));
+    }
     errors
 }
 
@@ -69,5 +71,7 @@ mod tests {
             ]
         );
         assert!(validate_managers(&json!(null)).is_empty());
+        let endless = json!([{"manager": "\u{1}".repeat(1 << 20)}]);
+        assert!((2..1000).contains(&validate_managers(&endless).len()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::node::{ListKind, Node, Shape, Text};
 
@@ -37,7 +37,7 @@ fn identity<K: AsRef<str>>(keys: &[K], item: &Value) -> Option<String> {
     let is_single = |value: &&Value| !(value.is_null() || value.is_object() || value.is_array());
     let values = keys.iter().map(|key| item.get(key.as_ref()).filter(is_single));
     let values: Option<Vec<&Value>> = values.collect();
-    values.map(|values| json!(values).to_string())
+    serde_json::to_string(&values?).ok()
 }
 
 /// By which keys the items of a list are known again, if they are.

@@ -117,20 +117,18 @@ enum Part {
 }
 
 /// The mistakes in a value by a part of a structural schema, told at a place.
-pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value, at: &str) -> Vec<FieldError> {
-    let node = structural::node(openapi_v3_schema);
-    placed(&node, Change { new: value, old: None }, at).into()
+pub(crate) fn mistakes(node: &Node, value: &Value, at: &str) -> Vec<FieldError> {
+    placed(node, Change { new: value, old: None }, at).into()
 }
 
 /// What keeps resources in a value from being such, named from that value. What cannot be read as one is
 /// not looked at further.
-pub(crate) fn embedded_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
-    let node = structural::node(openapi_v3_schema);
-    if let Some(unreadable) = embedded::unreadable(&node, value, &Way::ROOT) {
+pub(crate) fn embedded_mistakes(node: &Node, value: &Value) -> Vec<FieldError> {
+    if let Some(unreadable) = embedded::unreadable(node, value, &Way::ROOT) {
         return vec![unreadable];
     }
     let mut errors = Errors::default();
-    embedded::validate(&node, value, &Way::ROOT, &mut errors);
+    embedded::validate(node, value, &Way::ROOT, &mut errors);
     errors.into()
 }
 
@@ -161,15 +159,17 @@ pub(crate) fn rule_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<Fie
         return Vec::new();
     };
     // As a value that stays, for only then are rules heard that compare the two; then as a new one.
-    let evaluate = |old| expressions::evaluate(&rules, None, Change { new: value, old }).errors;
+    let evaluate = |old| -> Vec<FieldError> {
+        expressions::evaluate(&rules, None, Change { new: value, old }).errors.into()
+    };
     let found = evaluate(Some(value));
     if found.is_empty() { evaluate(None) } else { found }
 }
 
 /// Whether a value has fields that a part of a structural schema does not know. Those in metadata do not
 /// count.
-pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bool {
-    unknown::any(&structural::node(openapi_v3_schema), value)
+pub(crate) fn has_unknown_fields(node: &Node, value: &Value) -> bool {
+    unknown::any(node, value)
 }
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \

@@ -12,6 +12,7 @@ use super::format::Format;
 use super::node::{
     Bound, Field, Junctors, List, ListKind, Node, Object, Range, Rules, Scalar, Shape, Text, Unset,
 };
+use super::normal::without_fractions;
 use super::pattern::Pattern;
 
 /// The root of a custom resource: the schema's fields plus apiVersion, kind and metadata.
@@ -136,7 +137,7 @@ fn rules(schema: &Value) -> Rules {
     let range =
         |min: &str, max: &str| Range { min: schema[min].as_u64(), max: schema[max].as_u64() };
     Rules {
-        default: schema.get("default").filter(|default| !default.is_null()).cloned(),
+        default: default_of(schema),
         nullable: is(schema, "nullable"),
         enumeration: schema["enum"].as_array().cloned().unwrap_or_default(),
         minimum: bound(schema, "minimum", "exclusiveMinimum"),
@@ -155,6 +156,13 @@ fn rules(schema: &Value) -> Rules {
         junctors: junctors(schema).map(Box::new),
         typeless: false,
     }
+}
+
+/// The default of a schema, with its numbers as Go would have stored them.
+fn default_of(schema: &Value) -> Option<Value> {
+    let mut default = schema.get("default").filter(|default| !default.is_null()).cloned()?;
+    without_fractions(&mut default);
+    Some(default)
 }
 
 fn texts(list: &Value) -> Vec<Text> {

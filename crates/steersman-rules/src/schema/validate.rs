@@ -17,7 +17,7 @@ use super::pattern::Pattern;
 use super::way::Way;
 use super::{junctors, number};
 use crate::abandoned::is_abandoned;
-use crate::field::{Errors, FieldError, FieldErrorKind};
+use crate::field::{Errors, FieldError, FieldErrorKind, shown};
 
 /// A value, and the one that it replaces.
 #[derive(Clone, Copy)]
@@ -141,9 +141,9 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
 
 fn wrong_type(way: &Way<'_>, expected: &str, found: &str) -> FieldError {
     let field = way.text();
-    let text =
-        format!("Invalid value: {found:?}: {field} in body must be of type {expected}: {found:?}");
-    FieldError { kind: FieldErrorKind::TypeInvalid, field, text }
+    let found = Value::from(found);
+    let detail = format!("{field} in body must be of type {expected}: {}", shown(&found));
+    FieldError { kind: FieldErrorKind::TypeInvalid, ..FieldError::invalid(field, &found, &detail) }
 }
 
 /// Adds a mistake in a value, told as Kubernetes tells most: by the path once more.
@@ -224,6 +224,9 @@ fn of_fields(
     }
     let unknown = |key: &&String| rules.closed && node.field(key).is_none();
     for key in map.keys().filter(unknown) {
+        if errors.is_full() {
+            break;
+        }
         let path = way.text();
         let detail = format!("{} in body is a forbidden property", way.key(key).text());
         errors.push(FieldError::invalid(path, &key.as_str().into(), &detail));
@@ -255,10 +258,10 @@ fn allowed(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
     if values.is_empty() || is_one() {
         return;
     }
-    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let shown: Vec<String> = values.iter().map(shown).collect();
-    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-    errors.push(FieldError::not_supported(way.text(), value, &shown));
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let texts: Vec<String> = values.iter().map(text).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    errors.push(FieldError::not_supported(way.text(), value, &texts));
 }
 
 /// Whether two values are the same: numbers are, however they are written.

@@ -71,16 +71,21 @@ impl<'a> Period<'a> {
 }
 
 fn check_election(election: &LeaderElection, flaws: &mut Flaws) {
+    let times = [
+        ("leaderElection.leaseDuration", election.lease_duration.as_deref(), "15s"),
+        ("leaderElection.renewDeadline", election.renew_deadline.as_deref(), "10s"),
+        ("leaderElection.retryPeriod", election.retry_period.as_deref(), "2s"),
+    ];
+    for (field, given, _) in times {
+        if let Some(text) = given.filter(|text| steersman_cel::Duration::parse(text).is_none()) {
+            flaws.invalid(field, text, "must be a duration");
+        }
+    }
     if election.leader_elect == Some(false) {
         return;
     }
-    let times = [
-        ("leaderElection.leaseDuration", &election.lease_duration, "15s"),
-        ("leaderElection.renewDeadline", &election.renew_deadline, "10s"),
-        ("leaderElection.retryPeriod", &election.retry_period, "2s"),
-    ];
     let [lease, renewal, _] = times.map(|(field, given, default)| {
-        let period = Period::of(given.as_deref(), default);
+        let period = Period::of(given, default);
         if period.nanos <= 0 {
             flaws.invalid(field, period.text, "must be greater than zero");
         }

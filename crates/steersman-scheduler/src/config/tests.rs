@@ -116,6 +116,10 @@ fn everything_that_is_wrong_with_a_configuration_is_said_at_once_in_the_words_of
              resourceLock value must be \"leases\"]",
         ),
         (
+            "leaderElection: {leaderElect: false, renewDeadline: soon}",
+            "leaderElection.renewDeadline: Invalid value: \"soon\": must be a duration",
+        ),
+        (
             "profiles: [{schedulerName: a}, {percentageOfNodesToScore: -1}]",
             "[profiles[1].schedulerName: Required value, profiles[1].percentageOfNodesToScore: \
              Invalid value: -1: not in valid range [0-100]]",

@@ -124,7 +124,8 @@ impl LeaderElection {
         self
     }
 
-    /// Puts a label on the Lease while this replica is the leader. Labels of others stay as they are.
+    /// Labels the Lease when this replica becomes the leader and with every renewal; nobody takes the
+    /// label off when it stops. Labels of others stay as they are.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());

@@ -5,9 +5,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// So long a connection stays on which nothing is asked. The API server ends those that it does not
-/// use after a minute and a half, so that what it asks never meets a connection that ends here.
-const IDLE: Duration = Duration::from_secs(120);
+/// So long a connection stays on which nothing is asked, and so long its client may take to read the last
+/// answer. The API server ends those that it does not use after a minute and a half, so that what it asks
+/// never meets a connection that ends here.
+pub(super) const IDLE: Duration = Duration::from_secs(120);
 
 /// What is asked on a connection.
 pub(super) struct Activity(watch::Sender<Usage>);

@@ -39,7 +39,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use authority::{Authority, Trusted, Validity};
-use idle::Activity;
+use idle::{Activity, IDLE};
 pub(crate) use query::query;
 
 pub use certificate_error::CertificateError;
@@ -224,7 +224,8 @@ impl Site {
             })
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new());
+        // The time until the next request counts as that of its head, which may not end it earlier.
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {

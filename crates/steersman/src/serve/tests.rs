@@ -119,6 +119,28 @@ async fn who_asks_nothing_is_not_kept() {
     assert_eq!(hesitant.read_to_end(&mut Vec::new()).await.unwrap(), 0);
 }
 
+/// Without a socket, so that time passes only when everybody waits.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_an_answer_or_asks_seldom_is_kept() {
+    let slow = handler(|_| async {
+        tokio::time::sleep(10 * IDLE).await;
+        text(StatusCode::OK, "done")
+    });
+    let site = Site { handler: slow, acceptor: None, body_max: BODY_MAX };
+    let (client, server) = tokio::io::duplex(4096);
+    tokio::spawn(site.serve(server, CancellationToken::new()));
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(client));
+    let (mut sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..2 {
+        let request = Request::get("/").header("host", "localhost");
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let response: Response<Incoming> = sender.send_request(request).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "done");
+        tokio::time::sleep(Duration::from_secs(90)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_renewed_certificate_is_shown_to_new_connections_and_old_ones_stay() {
     let folder = std::env::temp_dir().join(format!("steersman-serve-{}", std::process::id()));

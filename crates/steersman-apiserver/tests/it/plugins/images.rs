@@ -7,11 +7,12 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::Response;
 use serde_json::{Value, json};
-use steersman_apiserver::WebhookHandler;
+use steersman_apiserver::{ApiServer, Config, WebhookHandler};
+use steersman_store::memory::MemoryStore;
 
 use super::configuration::told;
 use super::{PODS, selection, why};
-use crate::api::{Api, pod};
+use crate::api::{Api, clock, pod};
 use crate::webhooks::json_handler;
 
 const ORIGIN: &str = "https://images.test";
@@ -98,6 +99,14 @@ async fn images_that_nobody_can_be_asked_about_run_if_the_configuration_says_so(
         api.server.serve_webhooks(ORIGIN, handler);
         assert_eq!(api.post(PODS, &running("a", "any")).await.code, code, "{allow}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_server_runs_without_whoever_is_to_judge_images() {
+    let mut config = Config::new(Arc::new(MemoryStore::new()), clock());
+    config.admission = selection(&["ImagePolicyWebhook"], &[]);
+    let refused = ApiServer::start(config).await.unwrap_err();
+    assert!(refused.message.ends_with("\"ImagePolicyWebhook\": no config specified"), "{refused}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! one it replaces, failures are told as warnings, unless the rule itself compares the two. Items
 //! are compared with the item of the same keys, those of other lists not at all.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -19,13 +20,16 @@ use super::super::validate::Change;
 use super::level::Level;
 use super::rule::{OLD_SELF, Rule, SELF};
 use crate::abandoned::is_abandoned;
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::{Errors, FieldError, FieldErrorKind};
 
 /// How far one expression may go.
 const BUDGET: Budget<'_> = Budget { cost: PER_CALL_LIMIT, cancelled: Some(&is_abandoned) };
 
 /// The longest message that an expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+
+/// How many warnings are kept; more help nobody.
+const WARNINGS_MAX: usize = 1000;
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be run";
@@ -34,7 +38,7 @@ const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// What is wrong.
-    pub(crate) errors: Vec<FieldError>,
+    pub(crate) errors: Errors,
     /// What is wrong and was so before.
     pub(crate) warnings: Vec<String>,
 }
@@ -47,8 +51,9 @@ pub(in crate::schema) fn evaluate(
 ) -> Findings {
     let Change { new, old } = change;
     let mut run = Run { findings: Findings::default(), budget: RUNTIME_BUDGET };
-    let current = shape.zip(old).map(|(node, old)| Pair { node, new, old });
-    let place = Place { path: "", old, unchanged: Ratchet { current, parent: None } };
+    let whole = shape.zip(old).map(|(node, old)| Pair::new(node, new, old));
+    let unchanged = Ratchet { current: whole.as_ref(), parent: None };
+    let place = Place { path: "", old, unchanged };
     // Whether it came to an end stands in what it found.
     let _ = run.level(root, new, place);
     run.findings
@@ -61,20 +66,21 @@ struct Run {
 }
 
 /// A value and what it replaces.
-#[derive(Clone, Copy)]
 struct Pair<'a> {
     /// How it is shaped.
     node: &'a Node,
     new: &'a Value,
     old: &'a Value,
+    /// Whether it is as it was, once that was asked: each of many items may want to know.
+    unchanged: OnceCell<bool>,
 }
 
 /// What has to be unchanged for a failure to be forgiven.
 #[derive(Clone, Copy)]
 struct Ratchet<'a> {
-    current: Option<Pair<'a>>,
+    current: Option<&'a Pair<'a>>,
     /// The nearest value around it that has a counterpart.
-    parent: Option<Pair<'a>>,
+    parent: Option<&'a Pair<'a>>,
 }
 
 /// Where a value stands.
@@ -89,34 +95,47 @@ struct Place<'a> {
 /// Whether evaluation goes on.
 type Flow = ControlFlow<()>;
 
-impl<'a> Ratchet<'a> {
-    fn forgives(self) -> bool {
-        let nearest = self.current.or(self.parent);
-        nearest.is_some_and(|Pair { node, new, old }| is_unchanged(node, new, old))
+impl<'a> Pair<'a> {
+    fn new(node: &'a Node, new: &'a Value, old: &'a Value) -> Self {
+        Self { node, new, old, unchanged: OnceCell::new() }
     }
 
-    /// The same for a field. In which version an object was written cannot be seen any more.
-    fn field(self, name: &str, old: Option<&'a Value>, new: &'a Value) -> Self {
+    fn is_unchanged(&self) -> bool {
+        *self.unchanged.get_or_init(|| is_unchanged(self.node, self.new, self.old))
+    }
+}
+
+impl<'a> Ratchet<'a> {
+    fn forgives(self) -> bool {
+        self.current.or(self.parent).is_some_and(Pair::is_unchanged)
+    }
+
+    /// The same for whoever looks at a field. In which version an object was written cannot be seen any
+    /// more.
+    fn beside(self, field: &str) -> Self {
         match self.parent {
-            None if ["apiVersion", "kind"].contains(&name) => Self { current: None, parent: None },
-            _ => self.below(|node| node.child(name), old, new),
+            None if ["apiVersion", "kind"].contains(&field) => Self { current: None, parent: None },
+            _ => self,
         }
     }
 
-    /// The same for an item.
-    fn item(self, old: Option<&'a Value>, new: &'a Value) -> Self {
-        self.below(Node::item, old, new)
-    }
-
-    fn below(
+    /// A part of the value with what it replaces, if both are known.
+    fn part(
         self,
         shape: impl FnOnce(&'a Node) -> &'a Node,
         old: Option<&'a Value>,
         new: &'a Value,
-    ) -> Self {
-        let Some(parent) = self.current else { return self };
-        let node = shape(parent.node.said());
-        Self { current: old.map(|old| Pair { node, new, old }), parent: Some(parent) }
+    ) -> Option<Pair<'a>> {
+        let node = self.current?.node.said();
+        Some(Pair::new(shape(node), new, old?))
+    }
+
+    /// The same for that part.
+    fn below(self, part: Option<&'a Pair<'a>>) -> Self {
+        match self.current {
+            None => self,
+            parent => Self { current: part, parent },
+        }
     }
 }
 
@@ -146,7 +165,8 @@ impl Run {
         for (index, item) in items.iter().enumerate() {
             let path = format!("{}[{index}]", place.path);
             let old = before.like(item);
-            let unchanged = place.unchanged.item(old, item);
+            let part = place.unchanged.part(Node::item, old, item);
+            let unchanged = place.unchanged.below(part.as_ref());
             self.level(below, item, Place { path: &path, old, unchanged })?;
         }
         Flow::Continue(())
@@ -163,7 +183,9 @@ impl Run {
                 (None, None) => continue,
             };
             let old = place.old.and_then(|old| old.get(name));
-            let unchanged = place.unchanged.field(name, old, value);
+            let unchanged = place.unchanged.beside(name);
+            let part = unchanged.part(|node| node.child(name), old, value);
+            let unchanged = unchanged.below(part.as_ref());
             self.level(below, value, Place { path: &path, old, unchanged })?;
         }
         Flow::Continue(())
@@ -289,10 +311,10 @@ impl Run {
     }
 
     fn add(&mut self, rule: &Rule, place: Place<'_>, error: FieldError) {
-        if !rule.uses_old && place.unchanged.forgives() {
-            self.findings.warnings.push(error.message());
-        } else {
+        if rule.uses_old || !place.unchanged.forgives() {
             self.findings.errors.push(error);
+        } else if self.findings.warnings.len() < WARNINGS_MAX {
+            self.findings.warnings.push(error.message());
         }
     }
 

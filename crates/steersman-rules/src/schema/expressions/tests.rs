@@ -284,3 +284,24 @@ fn what_the_schema_does_not_know_cannot_be_seen_to_have_stayed() {
     assert_eq!(messages(&found.errors), ["<nil>: Invalid value: failed rule: self.spec.a > 1"]);
     assert_eq!(found.warnings.len(), 1);
 }
+
+/// The list is compared once, not for each item that is new in it.
+#[test]
+fn of_many_items_that_break_a_rule_some_are_told() {
+    let item = json!({
+        "type": "object", "required": ["n"], "properties": {"n": {"type": "string"}},
+        "x-kubernetes-validations": [{"rule": "self.n == ''"}],
+    });
+    let list = json!({
+        "type": "array", "items": item,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+    });
+    let schema = schema(json!({"list": list}), json!([]));
+    let named = |kind: &str| -> Value {
+        (0..5000).map(|number| json!({"n": format!("{kind}{number}")})).collect()
+    };
+    let found = updated(&schema, json!({"list": named("a")}), json!({"list": named("b")}));
+    assert_eq!((found.errors.len(), found.warnings.len()), (1000, 0));
+    let found = updated(&schema, json!({"list": named("a")}), json!({"list": named("a")}));
+    assert_eq!((found.errors.len(), found.warnings.len()), (0, 1000));
+}

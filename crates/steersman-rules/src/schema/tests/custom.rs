@@ -392,6 +392,12 @@ fn a_wrong_type_is_told_by_the_format_if_there_is_one() {
     assert_eq!(of_format("integer", "int32", json!("1")), wrong("string", "integer"));
     assert_eq!(of_format("number", "double", json!([])), wrong("array", "number"));
     assert_eq!(of_format("string", "colour", json!(1)), wrong("integer", "string"));
+    assert_eq!(
+        of_format("string", "date", json!("\u{1}")),
+        [r#"v: Invalid value: "\x01": v in body must be of type date: "\x01""#]
+    );
+    let long = of_format("string", "date", json!("x".repeat(1_000_000)));
+    assert!(long[0].len() < 20_000, "{}", long[0].len());
     // Nobody looks at what a list has instead of a text with a format.
     assert!(of_format("string", "date", json!([1])).is_empty());
     let whole = format!(

@@ -43,7 +43,6 @@ const RULES: Rules = Rules {
         within_existing(node, "spec", |spec| drop(remove(spec, "configSource")));
         within_existing(node, "status", |status| drop(remove(status, "config")));
     },
-    keep,
     check,
     change,
     prepare_status,
@@ -75,15 +74,8 @@ fn default(node: &mut Value) {
     });
 }
 
-/// Configuration that the cluster gives to nodes is no more: only where there is some already may
-/// there be any.
-fn keep(old: &Value, node: &mut Value) {
-    if old["spec"]["configSource"].is_null() {
-        within_existing(node, "spec", |spec| drop(remove(spec, "configSource")));
-    }
-}
-
-/// The same of what a node says of it.
+/// Configuration that the cluster gives to nodes is no more: only where a node says of some already may
+/// it say of any.
 fn prepare_status(old: &Value, node: &mut Value) {
     default(node);
     if old["status"]["config"].is_null() {

@@ -75,13 +75,6 @@ fn configuration_from_the_cluster_is_dropped_or_checked() {
     let mut new = json!({"status": {"config": {"active": {}}}});
     RULES.prepare_status_update(&json!({"status": {}}), &mut new);
     assert_eq!(new, json!({"status": {}}));
-    let told = json!({"spec": {"configSource": {}}});
-    let mut new = told.clone();
-    RULES.prepare_update(&json!({"spec": {}}), &mut new);
-    assert_eq!(new, json!({"spec": {}}));
-    let mut new = told.clone();
-    RULES.prepare_update(&told, &mut new);
-    assert_eq!(new, told);
 
     let map = json!({"uid": "1", "namespace": "kube-system", "name": "c"});
     let new = json!({"spec": {"configSource": {"configMap": map}}});

@@ -1,6 +1,8 @@
 //! The addresses of a service and their families: what fits together, and what may change when a
 //! service gains or loses its second family.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::field::FieldError;
@@ -29,15 +31,14 @@ pub(super) fn addresses(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         }
         _ => {}
     }
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen = HashSet::new();
     for family in spec.each("ipFamilies") {
         if !FAMILIES.contains(&family.text()) {
             errors.push(family.not_supported(FAMILIES));
         }
-        if seen.contains(&family.value) {
+        if !seen.insert(family.text()) {
             errors.push(family.duplicate());
         }
-        seen.push(family.value);
     }
     spec.at("ipFamilyPolicy").one_of(POLICIES, errors);
     if each_address(spec, old, errors) {

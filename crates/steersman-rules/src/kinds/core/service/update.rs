@@ -1,6 +1,8 @@
 //! What an update of a service keeps although the client left it out, and what a change of its type
 //! drops.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::{has_node_ports, is_reachable, needs_health_check};
@@ -67,11 +69,12 @@ fn is_given_node_ports(spec: &Value) -> bool {
 
 /// A port keeps its node port by its name, whatever else of it has changed, unless another has it now.
 fn keep_node_ports(old: &[Value], new: &mut Value) {
-    let used: Vec<i64> =
-        items(&new["ports"]).iter().filter_map(|p| p["nodePort"].as_i64()).collect();
+    let node_port = |port: &Value| port["nodePort"].as_i64();
+    let used: HashSet<i64> = items(&new["ports"]).iter().filter_map(node_port).collect();
+    let known: HashMap<&str, Option<i64>> =
+        old.iter().map(|port| (text(&port["name"]), node_port(port))).collect();
     each(new, "ports", |port| {
-        let same = |o: &&Value| text(&o["name"]) == text(&port["name"]);
-        let kept = old.iter().rev().find(same).and_then(|o| o["nodePort"].as_i64());
+        let kept = known.get(text(&port["name"])).copied().flatten();
         if let Some(kept) = kept.filter(|kept| !used.contains(kept)) {
             fill_number(port, "nodePort", kept);
         }

@@ -1,11 +1,20 @@
 //! Defaults that their own schema would refuse, or that are no metadata where metadata stands.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::said::{Path, Said};
 use super::schema::ALWAYS;
 use crate::field::{Errors, FieldError};
-use crate::schema::{embedded_mistakes, has_unknown_fields, mistakes, rule_mistakes};
+use crate::schema::{
+    Node, embedded_mistakes, has_unknown_fields, mistakes, rule_mistakes, structural_node,
+};
+
+/// The shape of any resource: what else its own schema says has no part in what makes it one.
+static RESOURCE: LazyLock<Node> = LazyLock::new(|| {
+    structural_node(&json!({"type": "object", "x-kubernetes-embedded-resource": true}))
+});
 
 /// The mistakes in the defaults of a schema for whole objects. What every object has may have none, which
 /// is told elsewhere.
@@ -28,8 +37,6 @@ pub(super) fn of_root(schema: &Value, path: &str) -> Errors {
 
 /// Where a default stands in what makes a resource one.
 struct Spot<'a> {
-    /// The schema of the resource.
-    resource: &'a Value,
     up: Option<&'a Spot<'a>>,
     step: Step<'a>,
 }
@@ -41,7 +48,7 @@ enum Step<'a> {
 
 impl<'a> Spot<'a> {
     fn below(&'a self, step: Step<'a>) -> Self {
-        Self { resource: self.resource, up: Some(self), step }
+        Self { up: Some(self), step }
     }
 
     /// A resource with nothing but the default in it.
@@ -83,7 +90,7 @@ fn walk(
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let begins = is_resource && ALWAYS.contains(&name.as_str());
-        let begin = || Spot { resource: schema.schema, up: None, step: Step::Field(name) };
+        let begin = || Spot { up: None, step: Step::Field(name) };
         let below = match spot {
             Some(spot) => Some(spot.below(Step::Field(name))),
             None => begins.then(begin),
@@ -98,18 +105,19 @@ fn walk(
 /// What is wrong with a default. What is wrong at first sight is not looked at further.
 fn of_default(schema: &Value, path: &str, spot: Option<&Spot<'_>>) -> Vec<FieldError> {
     let default = &schema["default"];
+    let node = structural_node(schema);
     let mut errors = Vec::new();
     if let Some(spot) = spot {
-        let found = embedded_mistakes(spot.resource, &spot.resource(default));
+        let found = embedded_mistakes(&RESOURCE, &spot.resource(default));
         if !found.is_empty() {
             let why = format!("must result in valid metadata: {}", together(&found));
             return vec![FieldError::invalid(path, default, &why)];
         }
     } else {
-        if has_unknown_fields(schema, default) {
+        if has_unknown_fields(&node, default) {
             errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
         }
-        let found = embedded_mistakes(schema, default);
+        let found = embedded_mistakes(&node, default);
         if !found.is_empty() {
             errors.extend(below(path, found));
             return errors;
@@ -117,7 +125,7 @@ fn of_default(schema: &Value, path: &str, spot: Option<&Spot<'_>>) -> Vec<FieldE
     }
     // A number or a text is told apart only where an object is read.
     let is_either = schema["x-kubernetes-int-or-string"] == true;
-    let found = if is_either { Vec::new() } else { mistakes(schema, default, path) };
+    let found = if is_either { Vec::new() } else { mistakes(&node, default, path) };
     if found.is_empty() {
         errors.extend(below(path, rule_mistakes(schema, default)));
     }
