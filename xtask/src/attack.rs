@@ -18,9 +18,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     process::run(Command::new(built(folder)?).args(arguments))
 }
 
-/// The short form, on the program as the tests have built it.
+/// The short form, with both programs as the tests have built them.
 pub(crate) fn run_short() -> Outcome {
-    run(&["--short".to_owned()])
+    process::run(Command::new(built("debug")?).arg("--short"))
 }
 
 /// Where cargo puts the attack, seen from this program. `cargo run` would build it alone, with
