@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::context::each_container;
 use super::scheduling;
 use super::security::APPARMOR_MAX;
-use super::spec::each_container;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, remove, text, within, within_existing};

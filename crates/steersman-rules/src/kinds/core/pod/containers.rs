@@ -4,15 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::spec::{Pod, each_container};
+use super::context::{Pod, each_container};
 use super::{env, host, mounts, probes, resources, restart, security};
 use crate::names;
 use crate::rules::at::{At, Errors, PORTS};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
-
-/// The probes of a container.
-pub(in crate::kinds) const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// The mistakes in the containers of a pod.
 pub(super) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
@@ -65,7 +62,7 @@ pub(super) fn validate_init(
 
 /// What an init container that ends may not have.
 fn init_only(container: &At<'_, '_>, errors: &mut Errors) {
-    for field in ["lifecycle"].iter().chain(&PROBES) {
+    for field in ["lifecycle"].iter().chain(&probes::PROBES) {
         let field = container.at(field);
         if field.is_set() {
             let why = "may not be set for init containers without restartPolicy=Always";

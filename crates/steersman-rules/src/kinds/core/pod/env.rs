@@ -1,5 +1,6 @@
 //! Variables of the environment, and where their values come from.
 
+use super::paths::no_backsteps;
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
@@ -96,7 +97,7 @@ fn value_from(source: &At<'_, '_>, value: &str, errors: &mut Errors) {
         if path.text().is_empty() {
             errors.push(path.required(""));
         } else {
-            super::volumes::no_backsteps(&path, errors);
+            no_backsteps(&path, errors);
         }
     }
     let why = match given {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::containers::{common, trimmed_image};
-use super::spec::Pod;
+use super::context::Pod;
 use crate::rules::at::{At, Errors};
 
 /// What an ephemeral container may not have.

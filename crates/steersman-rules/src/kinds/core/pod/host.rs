@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::spec::{Pod, each_container};
+use super::context::{Pod, each_container};
 use crate::rules::at::{At, Errors};
 
 /// On the host's network a port of the host is the port of the container.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::spec::Pod;
-use super::volumes::{descending, no_backsteps};
+use super::context::Pod;
+use super::paths::{descending, no_backsteps};
 use crate::rules::at::{At, Errors};
 
 /// The mistakes in `volumeMounts`.

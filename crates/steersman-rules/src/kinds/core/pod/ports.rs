@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use steersman_values::quoted;
 
-use super::spec::each_container;
+use super::context::each_container;
 use crate::rules::at::At;
 
 /// Clashes need two ports; and nobody has so many that all pairs would be a burden.

@@ -1,8 +1,10 @@
 //! How a container's health is asked for, and what runs when it starts and stops.
 
-use super::containers::PROBES;
-use super::spec::Pod;
+use super::context::Pod;
 use crate::rules::at::{At, Errors};
+
+/// The probes of a container.
+pub(super) const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const LIFECYCLE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];

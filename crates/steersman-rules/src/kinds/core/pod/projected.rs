@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::env;
-use super::volumes::descending_unreserved;
+use super::paths::descending_unreserved;
 use crate::rules::at::{At, Errors};
 use crate::rules::label_selector::label_selector;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::spec::Pod;
+use super::context::Pod;
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::spec::Pod;
+use super::context::Pod;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
 

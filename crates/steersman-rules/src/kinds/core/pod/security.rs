@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::spec::Pod;
-use super::volumes::descending;
+use super::context::Pod;
+use super::paths::descending;
 use super::{host, windows};
 use crate::rules::at::{At, Errors};
 

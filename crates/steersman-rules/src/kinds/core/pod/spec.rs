@@ -1,31 +1,12 @@
 //! The rules of a pod's spec, also within a template, in the order Kubernetes checks them.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
+use super::context::Pod;
 use super::{affinity, claims, containers, dns, ephemeral, host, resources, scheduling};
 use super::{security, volumes, windows};
 use crate::names;
 use crate::rules::at::{At, Errors};
-
-/// What the rules of containers know of their pod.
-pub(in crate::kinds) struct Pod<'v> {
-    /// Whether this is a pod, not the template of one.
-    pub(super) is_pod: bool,
-    /// The valid volumes, by name.
-    pub(super) volumes: HashMap<&'v str, &'v Value>,
-    /// The names in `resourceClaims`.
-    pub(super) claims: Vec<&'v str>,
-    /// `terminationGracePeriodSeconds`
-    pub(super) grace: Option<i64>,
-    /// The name of the operating system; empty where none is given.
-    pub(super) os: &'v str,
-    /// `restartPolicy`
-    pub(super) restart_policy: &'v str,
-    /// Whether containers run as users of the host.
-    pub(super) host_users: bool,
-}
 
 /// Adds the mistakes in a pod's spec. `metadata` is the pod's own; null for a template.
 pub(in crate::kinds) fn validate(spec: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
@@ -88,11 +69,4 @@ fn names_and_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
         preemption.requires_one_of(&["PreemptLowerPriority", "Never"], errors);
     }
     resources::overhead(&spec.at("overhead"), errors);
-}
-
-/// Every container with its place, of all three lists.
-pub(super) fn each_container<'v>(spec: &At<'v, '_>, mut work: impl FnMut(&At<'v, '_>)) {
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        spec.at(list).items().for_each(|container| work(&container));
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::paths::{descending, no_backsteps};
 use super::{claims, containers, projected};
 use crate::kinds::core::devices;
 use crate::kinds::core::persistent_volume::HOST_PATH_TYPES;
@@ -189,28 +190,5 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
 fn ephemeral(at: &At<'_, '_>, errors: &mut Errors) {
     if at.at("volumeClaimTemplate").is_set() {
         claims::volume_template(&at.at("volumeClaimTemplate"), errors);
-    }
-}
-
-/// Complains about a path that climbs up.
-pub(super) fn no_backsteps(path: &At<'_, '_>, errors: &mut Errors) {
-    if path.text().split('/').any(|part| part == "..") {
-        errors.push(path.invalid("must not contain '..'"));
-    }
-}
-
-/// Complains about a path that does not lead down from where it starts.
-pub(super) fn descending(path: &At<'_, '_>, errors: &mut Errors) {
-    if path.text().starts_with('/') {
-        errors.push(path.invalid("must be a relative path"));
-    }
-    no_backsteps(path, errors);
-}
-
-/// Complains also about a path that begins as the kubelet's own files do.
-pub(super) fn descending_unreserved(path: &At<'_, '_>, errors: &mut Errors) {
-    descending(path, errors);
-    if path.text().starts_with("..") && !path.text().starts_with("../") {
-        errors.push(path.invalid("must not start with '..'"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::spec::each_container;
+use super::context::each_container;
 use super::{annotations, overlaps, ports};
 use crate::kinds::core::persistent_volume_claim;
 use crate::names;

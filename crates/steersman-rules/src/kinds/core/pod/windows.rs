@@ -1,6 +1,6 @@
 //! What differs between pods of Linux and of Windows.
 
-use super::spec::each_container;
+use super::context::each_container;
 use crate::names;
 use crate::rules::at::{At, Errors};
 
