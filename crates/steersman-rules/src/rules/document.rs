@@ -3,6 +3,8 @@
 //! Null counts as absent, as it does when Kubernetes decodes. Nothing here fails on a part of
 //! the wrong type: the schema complains about those.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 /// Sets a field that is absent.
@@ -74,6 +76,11 @@ pub(crate) fn each(object: &mut Value, key: &str, work: impl Fn(&mut Value)) {
 /// The items of a list; none where there is no list.
 pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The items of a list by name; of several with one name the first.
+pub(crate) fn by_name(list: &[Value]) -> HashMap<&str, &Value> {
+    list.iter().rev().map(|item| (text(&item["name"]), item)).collect()
 }
 
 /// A text; empty where there is none.

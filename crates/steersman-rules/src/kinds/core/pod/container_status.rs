@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::status::by_name;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::items;
+use crate::rules::document::{by_name, items};
 
 /// The numbers that users and groups have.
 const IDS: std::ops::RangeInclusive<i64> = 0..=i32::MAX as i64;

@@ -9,7 +9,7 @@ use crate::field::FieldError;
 use crate::names;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill_text, items, set, text, within};
+use crate::rules::document::{by_name, fill_text, items, set, text, within};
 
 /// Puts back what a writer of the status did not know of: what the server itself has found.
 pub(super) fn prepare(old: &Value, new: &mut Value) {
@@ -125,11 +125,6 @@ fn transitions(new: &At<'_, '_>, old: &Value, spec: &Value, containers: &str, er
             errors.push(FieldError::forbidden(field, why));
         }
     }
-}
-
-/// The items of a list by name; of several with one name the first.
-pub(super) fn by_name(list: &[Value]) -> HashMap<&str, &Value> {
-    list.iter().rev().map(|item| (text(&item["name"]), item)).collect()
 }
 
 fn exit_code(status: &Value) -> Option<i64> {
