@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::device::{LIST_MAX, at_most, configuration, named, selectors, unique};
+use super::device::{LIST_MAX, at_most, configuration, named, unique};
 use super::identifier::fully_qualified;
+use super::selector::selectors;
 use super::taint::{check_tolerations, fill_tolerations};
 use crate::names;
 use crate::rules::at::{At, Errors};

@@ -1,11 +1,10 @@
-//! What all that speaks of devices shares: how they are selected and configured, and how long lists
-//! may be.
+//! What all that speaks of devices shares: how they are named and configured, and how long lists may
+//! be.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::selector;
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::names;
 use crate::rules::at::{At, Errors};
@@ -73,23 +72,6 @@ pub(super) fn fixed(
         let mut old = old.clone();
         fill(&mut old);
         part.unchanged_as(kind, &old, errors);
-    }
-}
-
-/// The mistakes in what selects devices. What is stored already was looked at when it came.
-pub(super) fn selectors(part: &At<'_, '_>, stored: &Value, errors: &mut Errors) {
-    let list = part.at("selectors");
-    if !at_most(&list, LIST_MAX, errors) {
-        return;
-    }
-    let is_stored = !stored.is_null() && list.value == stored;
-    for selector in list.items() {
-        let cel = selector.at("cel");
-        if cel.is_absent() {
-            errors.push(cel.required(""));
-        } else if !is_stored {
-            selector::check(&cel.at("expression"), errors);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `DeviceClass`: a name for devices that are selected and configured alike.
 
-use super::device::{LIST_MAX, at_most, configuration, selectors};
+use super::device::{LIST_MAX, at_most, configuration};
+use super::selector::selectors;
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::document::same;
 use crate::rules::{Rules, is_extended};

@@ -1,4 +1,4 @@
-//! What an expression that selects devices may say, and how much it may cost.
+//! What selects devices: what an expression may say, and how much it may cost.
 //!
 //! Expressions see one device as `device`. How long what they see of it can get, the kinds of this
 //! group limit, and from that follows what an expression can cost at most.
@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
+use serde_json::Value;
 use steersman_cel::{Env, Field, Library, ObjectShape, Shape, ShapeKind, Type};
 
-use super::device::LIST_MAX;
+use super::device::{LIST_MAX, at_most};
 use crate::rules::at::{At, Errors};
 
 const BYTES_MAX: usize = 10 * 1024;
@@ -18,8 +19,25 @@ const VALUE_MAX: u64 = 64;
 
 static LIBRARIES: LazyLock<Env> = LazyLock::new(|| Env::kubernetes_with(&[Library::Bindings]));
 
+/// The mistakes in what selects devices. What is stored already was looked at when it came.
+pub(super) fn selectors(part: &At<'_, '_>, stored: &Value, errors: &mut Errors) {
+    let list = part.at("selectors");
+    if !at_most(&list, LIST_MAX, errors) {
+        return;
+    }
+    let is_stored = !stored.is_null() && list.value == stored;
+    for selector in list.items() {
+        let cel = selector.at("cel");
+        if cel.is_absent() {
+            errors.push(cel.required(""));
+        } else if !is_stored {
+            check(&cel.at("expression"), errors);
+        }
+    }
+}
+
 /// The mistakes in an expression that is new.
-pub(super) fn check(expression: &At<'_, '_>, errors: &mut Errors) {
+fn check(expression: &At<'_, '_>, errors: &mut Errors) {
     let text = expression.text();
     if text.len() > BYTES_MAX {
         errors.push(expression.too_long(BYTES_MAX));
