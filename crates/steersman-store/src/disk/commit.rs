@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
 
 use super::frame;
 use super::log::Log;
 use super::record::{OVERHEAD, Record, SIZE_MAX};
+use super::request::{Answer, Request};
 use super::ttl::Ttls;
 use crate::expiry::TTL_MAX;
 use crate::index::{Change, Index};
@@ -26,18 +26,6 @@ pub(super) const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// Values of this size are kept where no other thread has put anything.
 const LARGE: usize = 32 * 1024;
-
-/// Where a decision goes to. Whoever asked may have given up.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// What is asked of the committer.
-pub(super) enum Request {
-    Write(WriteRequest, Answer<Written>),
-    /// Record that nothing before a revision is kept. The index forgets it afterwards.
-    Compact(Revision, Answer<()>),
-    /// Take what has been sent until now, and end.
-    Close,
-}
 
 /// Decides and commits.
 pub(super) struct Committer {

@@ -14,8 +14,9 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::commit::{Committer, Request};
+use super::commit::Committer;
 use super::lock::Lock;
+use super::request::Request;
 use super::snapshot::{self, Snapshotter};
 
 /// How many requests the committer takes at once.

@@ -7,7 +7,7 @@ use futures::future::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::commit::Request;
+use super::request::Request;
 use super::submit;
 use crate::expiry::{Delete, Expiry};
 use crate::{Entry, Expected, Key, Revision, WriteRequest};

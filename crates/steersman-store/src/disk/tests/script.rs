@@ -16,9 +16,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::simulated::{Disk, Image};
-use crate::disk::commit::{Committer, Request, Space};
+use crate::disk::commit::{Committer, Space};
 use crate::disk::files::Files;
 use crate::disk::open::{Opened, Recovered, recover};
+use crate::disk::request::Request;
 use crate::disk::snapshot::{self, Snapshotter};
 use crate::disk::ttl::Ttls;
 use crate::disk::{OpenError, Options};
