@@ -7,21 +7,13 @@
 
 use std::collections::VecDeque;
 
-use super::line::Line;
+use super::line::{Entry, Line};
 use super::slots::Ticket;
 use crate::workqueue::Priority;
 use crate::workqueue::time::Tick;
 
 /// So few stale tickets are not worth a sweep.
 const TOLERATED: usize = 64;
-
-/// A ticket and when its key was added, or [`Tick::UNTIMED`] where only
-/// [`Priority::NORMAL`] was in use then.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) at: Tick,
-    pub(super) ticket: Ticket,
-}
 
 #[derive(Debug)]
 struct Lane {

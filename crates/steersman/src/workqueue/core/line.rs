@@ -4,11 +4,19 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use super::lanes::Entry;
 use super::slots::Ticket;
+use crate::workqueue::time::Tick;
 
 /// An empty line keeps no more room than this.
 const KEPT: usize = 1024;
+
+/// A ticket and when its key was added, or [`Tick::UNTIMED`] where only
+/// [`Priority::NORMAL`](crate::workqueue::Priority::NORMAL) was in use then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) at: Tick,
+    pub(super) ticket: Ticket,
+}
 
 /// The keys of one priority, in order.
 #[derive(Debug)]

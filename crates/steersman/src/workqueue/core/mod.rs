@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use delays::Delays;
 pub(super) use ending::Phase;
-use lanes::{Entry, Lanes};
+use lanes::Lanes;
+use line::Entry;
 use slots::{Slot, Slots, Ticket};
 
 use super::time::Tick;
