@@ -6,11 +6,10 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use kube::core::Status;
 use kube::core::response::{StatusCause, StatusDetails, reason};
+use kube::core::{GroupVersionKind, Status};
 use serde::Serialize;
 
-use super::request::AdmissionRequest;
 use crate::error::Error;
 
 /// One field of an object that is not as it should be.
@@ -147,18 +146,17 @@ impl Denied {
         self
     }
 
-    /// The status to answer with.
-    pub(super) fn into_status(self, request: &AdmissionRequest) -> Status {
+    /// The status to answer with, about an object of this kind and name.
+    pub(super) fn into_status(self, kind: &GroupVersionKind, name: &str) -> Status {
         match self.why {
             Why::Status(status) => *status,
-            Why::Fields(errors) => invalid(errors, request),
+            Why::Fields(errors) => invalid(errors, kind, name),
         }
     }
 }
 
 /// What `apierrors.NewInvalid` makes.
-fn invalid(errors: Vec<FieldError>, request: &AdmissionRequest) -> Status {
-    let kind = &request.kind;
+fn invalid(errors: Vec<FieldError>, kind: &GroupVersionKind, name: &str) -> Status {
     let qualified = match kind.group.as_str() {
         "" => kind.kind.clone(),
         group => format!("{}.{group}", kind.kind),
@@ -168,9 +166,9 @@ fn invalid(errors: Vec<FieldError>, request: &AdmissionRequest) -> Status {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
     };
-    let message = format!("{qualified} {:?} is invalid: {shown}", request.name);
+    let message = format!("{qualified} {name:?} is invalid: {shown}");
     let details = StatusDetails {
-        name: request.name.clone(),
+        name: name.to_owned(),
         group: kind.group.clone(),
         kind: kind.kind.clone(),
         uid: String::new(),

@@ -58,7 +58,7 @@ impl AdmissionResponse {
     pub fn denied(request: &AdmissionRequest, denied: impl Into<Denied>) -> Self {
         let mut denied = denied.into();
         let warnings = std::mem::take(&mut denied.warnings);
-        let status = Some(denied.into_status(request));
+        let status = Some(denied.into_status(&request.kind, &request.name));
         Self { allowed: false, status, warnings, ..Self::allowed() }
     }
 
