@@ -8,11 +8,11 @@ use std::time::Duration;
 use kube::core::PartialObjectMeta;
 
 use super::assembly::Assembly;
-use super::cleanup::Cleanups;
+use super::cleanup::{Cleanup, Cleanups};
 use super::deleted::{self, Deletions, Gone, Hook};
 use super::mapping::Indexed;
 use super::source::{self, Attach, IntoWatch, Reconciled, Source, Watch};
-use super::typed::Typed;
+use super::typed::{Apart, OfReconciler, Typed};
 use super::{Controller, DeclaredKind, Filter, Observer, Reconciler, Role};
 use crate::caches::CachedKind;
 use crate::client::{Client, Way};
@@ -237,6 +237,26 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
+    /// Cleans up before an object goes: `.cleanup("shop.example.com/bucket", empty_the_bucket)`.
+    ///
+    /// Every object gets this finalizer before it is reconciled for the first time. When it is
+    /// deleted, `cleanup` is called in place of the reconciler until it succeeds; then the
+    /// finalizer goes, and with the last one the object. Several cleanups run in the order in
+    /// which they were added. An object that was already being deleted when it was first seen
+    /// gets neither a finalizer nor a call of anything, as nothing was done for it.
+    ///
+    /// Objects that [`only`](Self::only) leaves out are left alone here too: one that leaves
+    /// while it has the finalizer keeps it, and must be released by hand.
+    ///
+    /// # Panics
+    /// If the name is not a domain, a slash and a name, or was added before.
+    #[track_caller]
+    pub fn cleanup(mut self, finalizer: &str, cleanup: impl Cleanup<K>) -> Self {
+        let typed = Typed::new(self.kind.clone(), Arc::new(cleanup));
+        self.cleanups.add(finalizer, Box::new(Apart(typed)));
+        self
+    }
+
     /// How many objects are reconciled at the same time; one unless said otherwise.
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.concurrency = workers.max(1);
@@ -304,5 +324,14 @@ impl<K: AnyObject> Builder<K> {
             reconciler: Box::new(Typed::new(self.kind, reconciler)),
         };
         assembly.into_controller(self.graph)
+    }
+
+    /// Adds the cleanup that a reconciler has itself.
+    #[track_caller]
+    fn with_cleanup_of<R: Reconciler<K>>(&mut self, reconciler: &Arc<R>) {
+        if let Some(finalizer) = R::FINALIZER {
+            let typed = Typed::new(self.kind.clone(), Arc::clone(reconciler));
+            self.cleanups.add(finalizer, Box::new(OfReconciler(typed)));
+        }
     }
 }

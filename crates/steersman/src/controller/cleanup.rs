@@ -14,13 +14,12 @@ use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
-use super::typed::{Apart, OfReconciler, Typed};
-use super::{Builder, Next, Reconciler};
+use super::Next;
 use crate::client::{Answer, Pending, names_an_object};
 use crate::codec::Codec;
 use crate::context::{Context, ErasedContext};
 use crate::error::Result;
-use crate::object::{AnyObject, ErasedObject};
+use crate::object::ErasedObject;
 
 /// Undoes outside of the cluster what reconciles did for an object that is being deleted.
 ///
@@ -62,37 +61,6 @@ impl From<()> for Next {
     }
 }
 
-impl<K: AnyObject> Builder<K> {
-    /// Adds the cleanup that a reconciler has itself.
-    #[track_caller]
-    pub(super) fn with_cleanup_of<R: Reconciler<K>>(&mut self, reconciler: &Arc<R>) {
-        if let Some(finalizer) = R::FINALIZER {
-            let typed = Typed::new(self.kind.clone(), Arc::clone(reconciler));
-            self.cleanups.add(finalizer, Box::new(OfReconciler(typed)));
-        }
-    }
-
-    /// Cleans up before an object goes: `.cleanup("shop.example.com/bucket", empty_the_bucket)`.
-    ///
-    /// Every object gets this finalizer before it is reconciled for the first time. When it is
-    /// deleted, `cleanup` is called in place of the reconciler until it succeeds; then the
-    /// finalizer goes, and with the last one the object. Several cleanups run in the order in
-    /// which they were added. An object that was already being deleted when it was first seen
-    /// gets neither a finalizer nor a call of anything, as nothing was done for it.
-    ///
-    /// Objects that [`only`](Self::only) leaves out are left alone here too: one that leaves
-    /// while it has the finalizer keeps it, and must be released by hand.
-    ///
-    /// # Panics
-    /// If the name is not a domain, a slash and a name, or was added before.
-    #[track_caller]
-    pub fn cleanup(mut self, finalizer: &str, cleanup: impl Cleanup<K>) -> Self {
-        let typed = Typed::new(self.kind.clone(), Arc::new(cleanup));
-        self.cleanups.add(finalizer, Box::new(Apart(typed)));
-        self
-    }
-}
-
 /// The cleanups of a controller.
 #[derive(Default)]
 pub(super) struct Cleanups(Vec<Finalizer>);
@@ -112,7 +80,7 @@ pub(super) type Encode<'a> = dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec
 
 impl Cleanups {
     #[track_caller]
-    fn add(&mut self, finalizer: &str, cleanup: Box<dyn ErasedCleanup>) {
+    pub(super) fn add(&mut self, finalizer: &str, cleanup: Box<dyn ErasedCleanup>) {
         if let Err(problem) = check_name(finalizer) {
             panic!("`{finalizer}` cannot be a finalizer: {problem}");
         }
