@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::requests::Requests;
+use super::observer::Observed;
 use crate::codec::{self, Codec};
 use crate::error::{Error, Result};
 use crate::object::{AnyObject, ErasedObject};
@@ -19,12 +19,12 @@ use crate::object::{AnyObject, ErasedObject};
 #[must_use = "whoever observes writes is notified when the answer is read"]
 pub(crate) struct Answer<'a> {
     json: String,
-    /// Whose write it answers, if somebody observes that.
-    observed: Option<Requests<'a>>,
+    /// The write that it answers, if somebody observes that.
+    observed: Option<Observed<'a>>,
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(json: String, observed: Option<Requests<'a>>) -> Self {
+    pub(super) fn new(json: String, observed: Option<Observed<'a>>) -> Self {
         Self { json, observed }
     }
 
@@ -78,8 +78,8 @@ impl<'a> Answer<'a> {
     }
 
     fn observe(&self, meta: &ObjectMeta) {
-        if let Some(requests) = &self.observed {
-            requests.observe_write(meta, &self.json);
+        if let Some(observed) = &self.observed {
+            observed.answered(meta, &self.json);
         }
     }
 }

@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use crate::kind::KindNames;
+use crate::kind::{ErasedKind, KindNames};
 use crate::object::ObjectKey;
 
 /// Is notified of every write that the server accepted, before the caller is. Writes that fail
@@ -25,4 +25,21 @@ pub(crate) struct WrittenObject<'a> {
     pub(crate) meta: &'a ObjectMeta,
     /// The whole object, which few want: encoding it takes time. `None` if it cannot be encoded.
     pub(crate) content: &'a dyn Fn() -> Option<Value>,
+}
+
+/// A write to an object of this kind, of which this observer is to be notified.
+pub(super) struct Observed<'a> {
+    pub(super) observer: &'a dyn WriteObserver,
+    pub(super) kind: ErasedKind,
+}
+
+impl Observed<'_> {
+    /// Notifies the observer of the object with which the write was answered.
+    pub(super) fn answered(&self, meta: &ObjectMeta, json: &str) {
+        self.observer.wrote(&WrittenObject {
+            kind: self.kind.names(),
+            meta,
+            content: &|| serde_json::from_str(json).ok(),
+        });
+    }
 }

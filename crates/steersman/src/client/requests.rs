@@ -16,7 +16,8 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::{Answer, ListAnswer, unreadable};
-use super::{Client, ListOptions, NotServed, WrittenObject, absent_as_none, is_not_served};
+use super::observer::Observed;
+use super::{Client, ListOptions, NotServed, absent_as_none, is_not_served};
 use crate::error::{Error, Result};
 use crate::kind::ErasedKind;
 use crate::object::ObjectKey;
@@ -242,8 +243,9 @@ impl<'a> Requests<'a> {
     /// Sends a write whose answer is the object.
     async fn write(self, request: Built) -> Result<Answer<'a>> {
         let json = self.send(request).await?;
-        let is_observed = self.client.observer.is_some() && !self.client.dry_run;
-        Ok(Answer::new(json, is_observed.then_some(self)))
+        let observer = self.client.observer.as_deref().filter(|_| !self.client.dry_run);
+        let observed = observer.map(|observer| Observed { observer, kind: self.kind });
+        Ok(Answer::new(json, observed))
     }
 
     async fn read(&self, request: Built) -> Result<Answer<'a>> {
@@ -273,15 +275,5 @@ impl<'a> Requests<'a> {
             }
             error => error.into(),
         })
-    }
-
-    /// Notifies the observer of a write that was answered with this object.
-    pub(super) fn observe_write(&self, meta: &ObjectMeta, json: &str) {
-        let Some(observer) = &self.client.observer else { return };
-        observer.wrote(&WrittenObject {
-            kind: self.kind.names(),
-            meta,
-            content: &|| serde_json::from_str(json).ok(),
-        });
     }
 }
