@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use super::service::AnswerBody;
+use super::body::AnswerBody;
 use super::{Fault, Faults};
 
 /// Gives the page with some objects malformed, or only its first part, or as it is.

@@ -22,6 +22,7 @@
 //! });
 //! ```
 
+mod body;
 mod fault;
 mod list;
 mod refusal;
@@ -39,9 +40,10 @@ use http::Uri;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+pub use body::AnswerBody;
 pub use fault::Fault;
 pub(crate) use service::DIRECT;
-pub use service::{AnswerBody, FaultyService};
+pub use service::FaultyService;
 
 /// Tells which requests can be hindered.
 type Concern = Arc<dyn Fn(&Uri) -> bool + Send + Sync>;

@@ -4,7 +4,7 @@ use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
-use super::service::AnswerBody;
+use super::body::AnswerBody;
 
 /// 410, in the words of an API server.
 pub(super) fn expired() -> Value {

@@ -6,18 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
 use tower::{BoxError, Service, ServiceExt};
 
+use super::body::{AnswerBody, boxed};
 use super::request::{self, Asked};
 use super::{Fault, Faults, list, refusal, watch};
 
 /// By which a server says that nothing lies between it and its client, which is not so here.
 pub(crate) const DIRECT: &str = "steersman-direct";
-
-/// The body of an answer that may break.
-pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A service behind faults; see [`Faults::around`].
 #[derive(Clone, Debug)]
@@ -132,12 +128,4 @@ where
     let mut answer = api.oneshot(request).await.map_err(Into::into)?;
     answer.headers_mut().remove(DIRECT);
     Ok(answer)
-}
-
-fn boxed<B>(body: B) -> AnswerBody
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    body.map_err(Into::into).boxed_unsync()
 }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use super::service::AnswerBody;
+use super::body::AnswerBody;
 use super::{Fault, Faults, list, refusal};
 
 /// What can happen to a watch before it says anything.
