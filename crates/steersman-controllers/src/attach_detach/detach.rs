@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use tokio::time::Instant;
 
-use super::plan::{Wanted, name, name_of};
+use super::wanted::{Wanted, name, name_of};
 use crate::node::{readiness, taints};
 
 /// For how long it waits for a node that is not well.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use super::plan::Wanted;
+use super::wanted::Wanted;
 
 /// The nodes that have, or want, volumes that only one of them can have.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use steersman::metrics::Families;
 
-use super::plan::Wanted;
+use super::wanted::Wanted;
 
 type Labels = [(&'static str, String); 2];
 

@@ -13,6 +13,7 @@ mod plan;
 mod reconcile;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};

@@ -7,7 +7,8 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use serde_json::json;
 
 use super::detach::{Detach, Unneeded, detach};
-use super::plan::{Wanted, name, plan};
+use super::plan::plan;
+use super::wanted::{Wanted, name};
 
 #[test]
 fn what_pods_use_is_attached_and_what_nobody_uses_detached() {
