@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plugin::NodeRefusals;
-use super::refusal::{Code, Refusal};
+use super::refusal::{Code, NodeRefusals, Refusal};
 
 /// Why no node can run a Pod.
 #[derive(Clone, Debug, Default)]

@@ -40,14 +40,14 @@ pub use node_info::NodeInfo;
 pub use nominator::Nominator;
 pub(crate) use plugin::Candidate;
 pub use plugin::{
-    Binding, NodeRefusals, Permit, Plugin, Points, PostFilter, PreFilter, PreScore, QueuedPod,
-    Replacement, SCORE_MAX,
+    Binding, Permit, Plugin, Points, PostFilter, PreFilter, PreScore, QueuedPod, Replacement,
+    SCORE_MAX,
 };
 pub use pod_info::{AffinityTerm, AffinityTerms, PodInfo, WeightedTerm};
 pub(crate) use pod_info::{PREEMPTED, is_exclusive};
 pub use profile::Profile;
 pub(crate) use profile::{Enabled, Failure, Helped, status_of};
-pub use refusal::{Code, Refusal};
+pub use refusal::{Code, NodeRefusals, Refusal};
 pub use requests::PodRequests;
 pub use resources::Resources;
 pub(crate) use search::{Feasible, top_of_heap};

@@ -17,7 +17,7 @@ use super::events::{ClusterEvent, Hint, Interest};
 use super::lister::Lister;
 use super::node_info::NodeInfo;
 use super::pod_info::PodInfo;
-use super::refusal::Refusal;
+use super::refusal::{NodeRefusals, Refusal};
 
 /// The best score that a plug-in can give a node.
 pub const SCORE_MAX: i64 = 100;
@@ -147,35 +147,6 @@ pub enum Permit {
     Wait(Duration),
     /// It may not.
     Reject(Refusal),
-}
-
-/// Why each node was refused.
-#[derive(Clone, Debug, Default)]
-pub struct NodeRefusals {
-    /// By place in the snapshot; mostly every place has one if any has.
-    nodes: Vec<Option<Refusal>>,
-    /// That of nodes that were not looked at.
-    pub(crate) absent: Option<Refusal>,
-}
-
-impl NodeRefusals {
-    /// Why the node at this place of the snapshot was refused.
-    pub fn at(&self, place: usize) -> Option<&Refusal> {
-        self.nodes.get(place).and_then(Option::as_ref).or(self.absent.as_ref())
-    }
-
-    /// Notes why the node at this place was refused.
-    pub(crate) fn set(&mut self, place: usize, refusal: Refusal) {
-        if place >= self.nodes.len() {
-            self.nodes.resize(place + 1, None);
-        }
-        self.nodes[place] = Some(refusal);
-    }
-
-    /// Why each of the nodes was refused that were looked at.
-    pub(crate) fn of_nodes(&self) -> impl Iterator<Item = &Refusal> {
-        self.nodes.iter().flatten()
-    }
 }
 
 /// Pods that go from a node, and others that come to it instead.

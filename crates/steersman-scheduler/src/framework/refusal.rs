@@ -93,3 +93,32 @@ impl Refusal {
         self.code != Code::Error
     }
 }
+
+/// Why each node was refused.
+#[derive(Clone, Debug, Default)]
+pub struct NodeRefusals {
+    /// By place in the snapshot; mostly every place has one if any has.
+    nodes: Vec<Option<Refusal>>,
+    /// That of nodes that were not looked at.
+    pub(crate) absent: Option<Refusal>,
+}
+
+impl NodeRefusals {
+    /// Why the node at this place of the snapshot was refused.
+    pub fn at(&self, place: usize) -> Option<&Refusal> {
+        self.nodes.get(place).and_then(Option::as_ref).or(self.absent.as_ref())
+    }
+
+    /// Notes why the node at this place was refused.
+    pub(crate) fn set(&mut self, place: usize, refusal: Refusal) {
+        if place >= self.nodes.len() {
+            self.nodes.resize(place + 1, None);
+        }
+        self.nodes[place] = Some(refusal);
+    }
+
+    /// Why each of the nodes was refused that were looked at.
+    pub(crate) fn of_nodes(&self) -> impl Iterator<Item = &Refusal> {
+        self.nodes.iter().flatten()
+    }
+}
