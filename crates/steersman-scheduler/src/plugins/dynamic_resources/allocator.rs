@@ -11,20 +11,21 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::{
-    AllocationResult, Device, DeviceClass, DeviceSelector, ResourceClaim, ResourceSlice,
+    AllocationResult, DeviceClass, DeviceSelector, ResourceClaim,
 };
 use steersman::ObjectKey;
 
+use super::candidate::{Candidate, Taken, candidates};
 use super::capacity::{has_room, portion};
 use super::constraint::Constraint;
 use super::counters::Counters;
 use super::deadline::Deadline;
-use super::pools::{Pool, PoolState, Slices, devices, is_for};
+use super::pools::{Pool, PoolState, Slices, is_for};
 use super::request::{Mode, Request, requests};
 use super::result;
 use super::taints::is_barred;
 use crate::framework::Lister;
-use crate::plugins::allocations::{Holding, Taken as Devices};
+use crate::plugins::allocations::Taken as Devices;
 use crate::plugins::consumed::Consumed;
 use crate::plugins::device_selectors::{Selectors, is_true};
 
@@ -53,39 +54,11 @@ pub(super) enum Problem {
     TooLate,
 }
 
-/// A device that a node reaches.
-pub(super) struct Candidate<'s> {
-    pub(super) pool: usize,
-    pub(super) slice: &'s ResourceSlice,
-    pub(super) device: &'s Device,
-    /// What others have of it.
-    held: Holding,
-}
-
-impl Candidate<'_> {
-    /// Whether several claims can have a share of it at the same time.
-    fn can_be_shared(&self) -> bool {
-        self.device.allow_multiple_allocations == Some(true)
-    }
-}
-
 /// What is looked for: for a claim, each request with its alternatives.
 struct Wanted<'c> {
     claim: &'c ResourceClaim,
     requests: Vec<Vec<Request<'c>>>,
     constraints: Vec<Constraint<'c>>,
-}
-
-/// A device that was taken for a request.
-#[derive(Clone)]
-pub(super) struct Taken {
-    pub(super) candidate: usize,
-    pub(super) request: usize,
-    pub(super) alternative: usize,
-    /// How much of it, if others may have it as well.
-    pub(super) share: Option<Consumed>,
-    /// Whether counters were taken for it: who shares a device does that only once.
-    has_counters: bool,
 }
 
 /// Where in the search we are.
@@ -135,7 +108,7 @@ impl Allocator {
         claims: &[&ResourceClaim],
     ) -> Result<Option<Vec<AllocationResult>>, Problem> {
         let pools = self.slices.pools(node);
-        let candidates = self.candidates(&pools);
+        let candidates = candidates(&pools, &self.taken);
         let mut search = Search {
             allocator: self,
             node,
@@ -174,21 +147,6 @@ impl Allocator {
             found.result(wanted.claim, &wanted.requests)
         });
         results.collect::<Result<Vec<_>, _>>().map(Some).map_err(Problem::Everywhere)
-    }
-
-    fn candidates<'s>(&self, pools: &[Pool<'s>]) -> Vec<Candidate<'s>> {
-        let mut candidates = Vec::new();
-        for (place, pool) in pools.iter().enumerate() {
-            for slice in &pool.slices {
-                candidates.extend(devices(slice).iter().map(|device| Candidate {
-                    pool: place,
-                    slice,
-                    device,
-                    held: self.taken.of([pool.driver, pool.name, &device.name]),
-                }));
-            }
-        }
-        candidates
     }
 }
 

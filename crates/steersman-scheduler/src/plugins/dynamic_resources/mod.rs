@@ -8,6 +8,7 @@
 
 mod allocator;
 mod bind;
+mod candidate;
 mod capacity;
 mod claims;
 mod conditions;

@@ -8,7 +8,7 @@ use k8s_openapi::api::resource::v1::{
     DeviceRequestAllocationResult, ResourceClaim,
 };
 
-use super::allocator::{Candidate, Taken};
+use super::candidate::{Candidate, Taken};
 use super::pools::Pool;
 use super::request::Request;
 use super::uuid::random_uuid;
