@@ -1,7 +1,7 @@
 //! The network's way to a webhook: HTTP/1.1 over TLS, on connections that are used again.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http::header::InvalidHeaderValue;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use rustls::{CertificateError, Error};
@@ -19,14 +19,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::backend::{self, BackendError};
-use super::target::Target;
+use super::target::{Connection, Target};
 use super::{BrokenOff, Pieces};
-
-/// An open connection.
-pub(super) type Connection = SendRequest<Full<Bytes>>;
-
-/// How many unused connections to one target stay open.
-const IDLE_MAX: usize = 8;
 
 /// How long it may take to reach somebody whose answer may take as long as it likes.
 const DIAL_TIME: Duration = Duration::from_secs(30);
@@ -78,7 +72,7 @@ pub(super) async fn send(
     request: Request<Bytes>,
 ) -> Result<Response<Bytes>, SendError> {
     let request = addressed(target, request)?;
-    if let Some(mut connection) = used(target)
+    if let Some(mut connection) = target.unused()
         && let Ok(response) = exchange(&mut connection, request.clone()).await
     {
         return whole(target, connection, response).await;
@@ -96,7 +90,7 @@ pub(super) async fn open(
     request: Request<Bytes>,
 ) -> Result<Response<Pieces>, SendError> {
     let mut request = addressed(target, request)?;
-    if let Some(mut connection) = used(target)
+    if let Some(mut connection) = target.unused()
         && connection.ready().await.is_ok()
     {
         match connection.try_send_request(request).await {
@@ -140,21 +134,13 @@ fn streamed(target: &Arc<Target>, connection: Connection, response: Incoming) ->
                     return Some((Err(broken), None));
                 }
                 None => {
-                    keep(&target, connection);
+                    target.keep(connection);
                     return None;
                 }
             }
         }
     });
     Response::from_parts(parts, pieces.boxed())
-}
-
-/// Keeps a connection for the next request.
-fn keep(target: &Target, connection: Connection) {
-    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
-    if idle.len() < IDLE_MAX {
-        idle.push(connection);
-    }
 }
 
 /// The request as HTTP/1.1 wants it: the host in a header, the rest of the URL in the first line.
@@ -168,13 +154,6 @@ fn addressed(
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
     request.headers_mut().insert(header::HOST, host);
     Ok(request.map(Full::new))
-}
-
-/// A connection that is open and unused.
-fn used(target: &Target) -> Option<Connection> {
-    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
-    idle.retain(|connection| !connection.is_closed());
-    idle.pop()
 }
 
 pub(super) type Incoming = Response<hyper::body::Incoming>;
@@ -194,7 +173,7 @@ async fn whole(
 ) -> Result<Response<Bytes>, SendError> {
     let (parts, body) = response.into_parts();
     let body = read(body).await.map_err(SendError::Body)?;
-    keep(target, connection);
+    target.keep(connection);
     Ok(Response::from_parts(parts, body))
 }
 

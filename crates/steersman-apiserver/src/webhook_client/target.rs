@@ -1,18 +1,26 @@
 //! Whom a `clientConfig` names: a URL or a service, and the authority that vouches for it.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::Uri;
+use http_body_util::Full;
+use hyper::client::conn::http1::SendRequest;
 use serde_json::Value;
 
 use super::backend::Service;
-use super::https::Connection;
 use super::path;
 use super::trust::{ClientIdentity, Trust, client_config};
 
 const HTTPS_PORT: u16 = 443;
+
+/// How many unused connections to one target stay open.
+const IDLE_MAX: usize = 8;
+
+/// An open connection.
+pub(super) type Connection = SendRequest<Full<Bytes>>;
 
 /// One whom webhooks' requests go to, with the connections that are open to it.
 #[derive(Debug)]
@@ -32,7 +40,7 @@ pub(crate) struct Target {
     /// Made at the first connection.
     tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
     /// Connections that nobody uses now. The lock is held for moments, never over a wait.
-    pub(super) idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Connection>>,
 }
 
 impl Target {
@@ -82,6 +90,21 @@ impl Target {
     /// How TLS is spoken with this target.
     pub(super) fn tls(&self) -> Result<Arc<rustls::ClientConfig>, String> {
         self.tls.get_or_init(|| client_config(&self.trust, self.identity.as_ref())).clone()
+    }
+
+    /// A connection that is open and unused.
+    pub(super) fn unused(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| !connection.is_closed());
+        idle.pop()
+    }
+
+    /// Keeps a connection for the next request.
+    pub(super) fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
     }
 }
 
