@@ -6,7 +6,7 @@ use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configurat
 use steersman_rules::apply::{FieldConflict, conflict_message};
 use steersman_rules::metadata;
 
-use super::{decode, patch, update};
+use super::{decode, identity};
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Cause, Result, Status};
@@ -31,7 +31,7 @@ pub(crate) async fn apply(call: &Call) -> Result<Reply> {
             answer => return answer,
         }
         if !is_named {
-            return Err(update::undeterminable(call));
+            return Err(identity::undeterminable(call));
         }
         match create_applied(&writer, call, &applied, force).await {
             // Someone was faster; then this is an update.
@@ -143,7 +143,7 @@ fn configuration(call: &Call) -> Result<Configuration> {
     check_configuration(&call.resource.schema, api_version, &body)?;
     let is_named = !metadata::text(&body, "name").is_empty();
     let mut object = decode::configured(call, with_name(call, body))?;
-    patch::same_identity(call, &mut object)?;
+    identity::follow_path(call, &mut object)?;
     let Some(fields) = object.as_object_mut() else {
         return Ok(Configuration { object, is_named });
     };

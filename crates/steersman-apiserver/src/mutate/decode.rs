@@ -14,8 +14,8 @@ use steersman_rules::protobuf;
 use steersman_rules::resource::Named;
 use steersman_rules::schema::Schema;
 
+use super::language::Language;
 use super::options::{self, FieldValidation};
-use super::patch::Language;
 use crate::call::Call;
 use crate::negotiate;
 use crate::status::{Result, Status};

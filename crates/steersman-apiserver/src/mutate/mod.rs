@@ -1,6 +1,7 @@
 //! The verbs that write, one file each: what a call asks for, in the words of its verb.
 //!
-//! A body is read once, by [`decode`]; what comes of it goes through [`crate::write`].
+//! A body is read once, by [`decode`]; what comes of it goes through [`crate::write`]. Whether it is
+//! about the object of the path, [`identity`] says.
 
 pub(crate) mod apply;
 pub(crate) mod binding;
@@ -12,6 +13,8 @@ pub(crate) mod delete;
 pub(crate) mod delete_collection;
 mod delete_options;
 pub(crate) mod eviction;
+mod identity;
+mod language;
 mod options;
 pub(crate) mod patch;
 pub(crate) mod scale;

@@ -9,8 +9,8 @@ use steersman_rules::resource::Named;
 use steersman_rules::resource::{Resource, ScalePaths, Verb};
 use steersman_rules::schema::Schema;
 
-use super::patch::Language;
-use super::{apply, decode, options, update};
+use super::language::Language;
+use super::{apply, decode, identity, options};
 use crate::call::Call;
 use crate::document::Stored;
 use crate::reply::Reply;
@@ -38,7 +38,7 @@ pub(crate) async fn get(call: &Call) -> Result<Reply> {
 /// Sets the wanted number from a Scale.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
     let scale = decode::other(call, SCALE.0, SCALE.1)?;
-    update::has_name(call, &scale)?;
+    identity::has_name(call, &scale)?;
     write(call, |_| Ok(scale.clone())).await
 }
 
@@ -160,7 +160,7 @@ fn check_name(call: &Call, scale: &Value) -> Result<()> {
     if !namespace.is_empty() && namespace != call.namespace() {
         return Err(Status::bad_request(OTHER_NAMESPACE));
     }
-    if metadata::text(scale, "name").is_empty() { Ok(()) } else { update::has_name(call, scale) }
+    if metadata::text(scale, "name").is_empty() { Ok(()) } else { identity::has_name(call, scale) }
 }
 
 fn answer(call: &Call, object: &Stored) -> Result<Reply> {

@@ -4,17 +4,18 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_rules::metadata;
 
-use super::decode;
+use super::{decode, identity};
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::create::create_object;
-use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change, prepare};
+use crate::write::{Tracking, Writer, change, prepare};
 
 /// Replaces the object of the path by the one of the body.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
-    names_one(call)?;
-    let object = named(call, decode::object(call)?)?;
+    identity::names_one(call)?;
+    let mut object = decode::object(call)?;
+    identity::follow_path(call, &mut object)?;
     let writer = call.writer()?;
     let place = call.place();
     // Also by its status, which in Kubernetes is written by the same rules.
@@ -55,47 +56,4 @@ async fn exists(call: &Call) -> Result<bool> {
     let key = call.resource.key(call.place());
     let known = call.server.known(&key).await?.is_some();
     Ok(known || call.server.get(&key).await?.is_some())
-}
-
-/// Refuses a body that is about another object than the path.
-pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
-    let place = call.place();
-    let namespace = metadata::text(&object, "namespace");
-    if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
-        return Err(Status::bad_request(OTHER_NAMESPACE));
-    }
-    has_name(call, &object)?;
-    let namespace = call.resource.namespaced.then(|| place.namespace.into());
-    metadata::set(&mut object, "namespace", namespace);
-    Ok(object)
-}
-
-/// Refuses a request for a whole collection.
-pub(super) fn names_one(call: &Call) -> Result<()> {
-    match call.info.name {
-        Some(_) => Ok(()),
-        None => Err(Status::bad_request("name must be provided")),
-    }
-}
-
-/// The object does not say its name where it must.
-pub(super) fn undeterminable(call: &Call) -> Status {
-    let wanted = call.place().name;
-    Status::bad_request(format!(
-        "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
-    ))
-}
-
-/// Refuses an object that has another name than the path, or none.
-pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
-    let name = metadata::text(object, "name");
-    let wanted = call.place().name;
-    let why = match name {
-        _ if name == wanted => return Ok(()),
-        "" => return Err(undeterminable(call)),
-        _ => {
-            format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
-        }
-    };
-    Err(Status::bad_request(why))
 }
