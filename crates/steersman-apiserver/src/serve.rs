@@ -24,7 +24,7 @@ use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST, LONG_LIST_BYTES, Pace
 use crate::audit::Trail;
 use crate::call::Call;
 use crate::caller::Caller;
-use crate::fairness::{Lender, Seat, serving};
+use crate::fairness::{Lender, serving};
 use crate::metrics::{Answered, Counted};
 use crate::negotiate::{Wishes, media_type};
 use crate::on_demand::{Held, Wanted};
@@ -107,7 +107,7 @@ pub(crate) async fn served(
     let pace = awaited.pace();
     let checks = costly_checks(&call);
     let is_long = is_long_work(&call, &turn, pace, checks);
-    let lender = turn.seat.as_ref().and_then(Seat::lender);
+    let lender = turn.seat.as_ref().and_then(Lender::of);
     let limit = Limit::of(&call, times);
     let Done { rendered, held, longest } = done(&call, is_long, limit, lender).await;
     if call.resource.is_custom() && call.resource.schema.is_in_use() {

@@ -50,11 +50,11 @@ impl Flow {
     }
 
     /// A request begins.
-    pub(crate) fn begin(self: &Arc<Self>, asked: &Attributes<'_>, work: Work) -> Begun {
+    pub(crate) fn begin(&self, asked: &Attributes<'_>, work: Work) -> Begun {
         if self.exempt {
-            return Begun::Seated(self.level.begin_exempt(self, work));
+            return Begun::Seated(self.level.begin_exempt(&self.counts, work));
         }
-        self.level.begin(self, work, self.hash(asked))
+        self.level.begin(&self.counts, work, self.hash(asked))
     }
 
     /// A request is refused; says after how many seconds it should come again.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::level::Level;
+use super::level::{Level, Seat};
 
 tokio::task_local! {
     static LENDER: Option<Lender>;
@@ -24,8 +24,10 @@ pub(crate) struct Lender {
 }
 
 impl Lender {
-    pub(super) fn new(level: &Arc<Level>, seats: u32) -> Self {
-        Self { level: Arc::clone(level), seats, waits: Arc::default() }
+    /// What can be lent of a seat; nothing, if nobody has to wait for it.
+    pub(crate) fn of(seat: &Seat) -> Option<Self> {
+        let (level, seats) = seat.lendable()?;
+        Some(Self { level: Arc::clone(level), seats, waits: Arc::default() })
     }
 }
 

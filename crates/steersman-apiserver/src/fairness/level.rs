@@ -13,10 +13,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::counts::Counts;
 use super::demand::Demand;
 use super::dropped::Dropped;
-use super::flow::Flow;
-use super::lending::Lender;
 use super::queues::{Arrival, Discipline, QueueSet, QueueState, Seated, Ticket};
 use super::work::Work;
 
@@ -43,7 +42,7 @@ struct State {
 /// Who waits, and how to tell.
 #[derive(Debug)]
 struct Waiter {
-    flow: Arc<Flow>,
+    counts: Arc<Counts>,
     seat: oneshot::Sender<Seat>,
 }
 
@@ -60,7 +59,8 @@ pub(crate) enum Begun {
 /// The right to be served; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    flow: Arc<Flow>,
+    level: Arc<Level>,
+    counts: Arc<Counts>,
     held: Held,
 }
 
@@ -79,7 +79,8 @@ enum Held {
 /// A place in a queue; it is given up when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    flow: Arc<Flow>,
+    level: Arc<Level>,
+    counts: Arc<Counts>,
     ticket: Ticket,
     width: u32,
     seat: oneshot::Receiver<Seat>,
@@ -146,17 +147,17 @@ impl Level {
     }
 
     /// A request begins that nobody has to wait for: its seats are counted, and that is all.
-    pub(super) fn begin_exempt(&self, flow: &Arc<Flow>, work: Work) -> Seat {
+    pub(super) fn begin_exempt(self: &Arc<Self>, counts: &Arc<Counts>, work: Work) -> Seat {
         let seats = work.width();
-        let all = u32::try_from(flow.counts.started(seats)).unwrap_or(0);
+        let all = u32::try_from(counts.started(seats)).unwrap_or(0);
         if all > self.exempt_max.load(Ordering::Relaxed) {
             self.exempt_max.fetch_max(all, Ordering::Relaxed);
         }
-        Seat { flow: Arc::clone(flow), held: Held::Exempt(seats) }
+        Seat { level: Arc::clone(self), counts: Arc::clone(counts), held: Held::Exempt(seats) }
     }
 
-    /// A request of a flow begins.
-    pub(super) fn begin(self: &Arc<Self>, flow: &Arc<Flow>, work: Work, hash: u64) -> Begun {
+    /// A request begins, of a flow that is dealt its queues by this hash.
+    pub(super) fn begin(self: &Arc<Self>, counts: &Arc<Counts>, work: Work, hash: u64) -> Begun {
         let since = Instant::now();
         let mut receiver = None;
         let arrival = {
@@ -164,25 +165,26 @@ impl Level {
             state.queues.arrive(self.at(since), work, hash, || {
                 let (seat, wait) = oneshot::channel();
                 receiver = Some(wait);
-                Waiter { flow: Arc::clone(flow), seat }
+                Waiter { counts: Arc::clone(counts), seat }
             })
         };
         match (arrival, receiver) {
             (Arrival::Seated(seated), _) => {
-                flow.counts.waited(true, Duration::ZERO);
-                Begun::Seated(Seat::new(Arc::clone(flow), seated, since))
+                counts.waited(true, Duration::ZERO);
+                Begun::Seated(Seat::new(Arc::clone(self), Arc::clone(counts), seated, since))
             }
             (Arrival::Waiting(ticket), Some(seat)) => {
                 let width = work.width();
-                flow.counts.enqueued(width);
-                let wait = Wait { flow: Arc::clone(flow), ticket, width, seat, since };
+                counts.enqueued(width);
+                let (level, counts) = (Arc::clone(self), Arc::clone(counts));
+                let wait = Wait { level, counts, ticket, width, seat, since };
                 // The one that was first in line may have been too wide for what is free.
                 self.change(since, |_| {});
                 Begun::Waiting(Box::new(wait))
             }
             (Arrival::Refused(refusal), _) => {
-                flow.counts.refused(refusal);
-                flow.counts.waited(false, Duration::ZERO);
+                counts.refused(refusal);
+                counts.waited(false, Duration::ZERO);
                 Begun::Refused
             }
             (Arrival::Waiting(_), None) => Begun::Refused,
@@ -197,9 +199,9 @@ impl Level {
         let tend = !state.tended && state.queues.due().is_some();
         state.tended |= tend;
         drop(state);
-        for (Waiter { flow, seat }, seated) in served {
+        for (Waiter { counts, seat }, seated) in served {
             // Whoever does not wait any more gives the seat back by dropping it.
-            let _ = seat.send(Seat::new(flow, seated, now));
+            let _ = seat.send(Seat::new(Arc::clone(self), counts, seated, now));
         }
         if tend {
             self.tend();
@@ -248,33 +250,33 @@ impl Level {
 }
 
 impl Seat {
-    fn new(flow: Arc<Flow>, seated: Seated, since: Instant) -> Self {
-        flow.counts.started(seated.width());
-        Self { flow, held: Held::Seated { seated, since } }
+    fn new(level: Arc<Level>, counts: Arc<Counts>, seated: Seated, since: Instant) -> Self {
+        counts.started(seated.width());
+        Self { level, counts, held: Held::Seated { seated, since } }
     }
 
-    /// What it can lend; nothing, if nobody has to wait for it.
-    pub(crate) fn lender(&self) -> Option<Lender> {
+    /// What it can lend, and of which level; nothing, if nobody has to wait for it.
+    pub(super) fn lendable(&self) -> Option<(&Arc<Level>, u32)> {
         let Held::Seated { seated, .. } = &self.held else { return None };
-        Some(Lender::new(&self.flow.level, seated.width()))
+        Some((&self.level, seated.width()))
     }
 
     /// Whether nobody has to wait for it.
     pub(crate) fn is_exempt(&self) -> bool {
-        self.flow.is_exempt()
+        matches!(self.held, Held::Exempt(_))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let (seated, since) = match std::mem::replace(&mut self.held, Held::Nothing) {
-            Held::Exempt(seats) => return self.flow.counts.left(seats),
+            Held::Exempt(seats) => return self.counts.left(seats),
             Held::Nothing => return,
             Held::Seated { seated, since } => (seated, since),
         };
         let now = Instant::now();
-        self.flow.counts.ended(seated.width(), now.saturating_duration_since(since));
-        let level = &self.flow.level;
+        self.counts.ended(seated.width(), now.saturating_duration_since(since));
+        let level = &self.level;
         level.change(now, |queues| queues.finish(level.at(now), seated));
     }
 }
@@ -284,9 +286,9 @@ impl Wait {
     pub(crate) async fn seated(mut self, patience: Duration) -> Option<Seat> {
         let seat = tokio::time::timeout(patience, &mut self.seat).await;
         let seat = seat.ok().and_then(Result::ok);
-        self.flow.counts.waited(seat.is_some(), self.since.elapsed());
+        self.counts.waited(seat.is_some(), self.since.elapsed());
         if seat.is_none() {
-            self.flow.counts.timed_out();
+            self.counts.timed_out();
         }
         seat
     }
@@ -294,9 +296,9 @@ impl Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        self.flow.counts.dequeued(self.width);
+        self.counts.dequeued(self.width);
         let now = Instant::now();
-        let level = &self.flow.level;
+        let level = &self.level;
         level.change(now, |queues| _ = queues.withdraw(level.at(now), self.ticket));
     }
 }
