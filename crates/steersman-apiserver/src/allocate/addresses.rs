@@ -1,4 +1,4 @@
-//! Cluster addresses: one `IPAddress` object each, so that the store decides who has it.
+//! Which cluster addresses a service takes.
 //!
 //! As in Kubernetes the first 256 addresses of the range are left to clients who name theirs;
 //! the server picks at random among the others, and among the first only when those are gone.
@@ -7,48 +7,25 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Place;
-use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
+use steersman_store::RangeRequest;
 use steersman_values::IpFamily;
 
+use super::ip_address::{self, PREFIX};
 use super::reservation::Reservation;
-use super::{invalid, place};
-use crate::document::encode;
+use super::{holdings, invalid, place};
 use crate::document::items;
 use crate::state::Server;
 use crate::state::service_ranges::Range;
 use crate::status::{Result, Status};
-use crate::write::Writer;
 
 /// Where `ServiceCIDR` objects are.
 const RANGES: &str = "/registry/servicecidrs/";
 
-/// Where `IPAddress` objects are.
-pub(super) const PREFIX: &str = "/registry/ipaddresses/";
-
-/// Who manages them, as their label says.
-pub(super) const MANAGER: (&str, &str) =
-    ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
-
 /// How many addresses are tried before all that are taken are looked at.
 const GUESSES: usize = 16;
-
-/// The addresses that a service holds.
-pub(super) fn held(spec: &Value) -> Vec<String> {
-    if spec["type"] == "ExternalName" {
-        return Vec::new();
-    }
-    let given = items(&spec["clusterIPs"]).iter().chain([&spec["clusterIP"]]);
-    let mut held: Vec<String> = Vec::new();
-    for address in given.filter_map(Value::as_str).filter(|ip| !matches!(*ip, "" | "None")) {
-        if !held.iter().any(|known| known == address) {
-            held.push(address.to_owned());
-        }
-    }
-    held
-}
 
 /// Takes the addresses that a service needs: those it names, and one of the server's choice for each of
 /// its other families.
@@ -62,8 +39,8 @@ pub(super) async fn fill(
     if spec["type"] == "ExternalName" || headless {
         return Ok(());
     }
-    let before = held(&old["spec"]);
-    let mut wanted = held(spec);
+    let before = holdings::addresses(&old["spec"]);
+    let mut wanted = holdings::addresses(spec);
     for address in wanted.iter().filter(|address| !before.contains(address)) {
         take(reservation, new, address).await?;
     }
@@ -83,7 +60,7 @@ pub(super) async fn fill(
 async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> Result<()> {
     let refuse = |why: &str| {
         // A family that has no address yet is shown as well.
-        let mut given = held(&service["spec"]);
+        let mut given = holdings::addresses(&service["spec"]);
         given.resize(items(&service["spec"]["ipFamilies"]).len().max(given.len()), String::new());
         let value = Value::from(given);
         let why = format!("failed to allocate IP {address}: {why}");
@@ -164,78 +141,16 @@ async fn others(server: &Server) -> Result<Vec<Range>> {
     Ok(cidrs.collect())
 }
 
-/// The name of the object of an address, which has several forms in IPv6.
-pub(super) fn object_name(address: &str) -> String {
-    address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |address| address.to_string())
-}
-
 /// Takes an address if it is free.
 async fn claim(reservation: &mut Reservation, owner: Place<'_>, address: &str) -> Result<bool> {
     if reservation.dry_run {
-        let key = format!("{PREFIX}{}", object_name(address));
+        let key = ip_address::key(address);
         return Ok(reservation.server.get(&key).await?.is_none());
     }
-    let claimed = create(&reservation.server, owner, address).await?;
+    let claimed = ip_address::create(&reservation.server, owner, address).await?;
     if claimed {
         reservation.taken.owner = (owner.namespace.to_owned(), owner.name.to_owned());
         reservation.taken.addresses.push(address.to_owned());
     }
     Ok(claimed)
-}
-
-/// Creates the object of an address; says whether there was none.
-pub(super) async fn create(
-    server: &std::sync::Arc<Server>,
-    owner: Place<'_>,
-    address: &str,
-) -> Result<bool> {
-    let table = server.registry.table();
-    let resource = table.get("networking.k8s.io", "v1", "ipaddresses");
-    let writer = Writer::internal(server, resource.ok_or_else(Status::no_such_resource)?);
-    let name = object_name(address);
-    let family = name.parse().map_or(IpFamily::V4, IpFamily::of).name();
-    let mut object = json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
-        "metadata": {
-            "name": name, "uid": server.random.uid(), "creationTimestamp": writer.now,
-            "labels": {"ipaddress.kubernetes.io/ip-family": family, MANAGER.0: MANAGER.1},
-        },
-        "spec": {"parentRef": {
-            "resource": "services", "namespace": owner.namespace, "name": owner.name,
-        }},
-    });
-    writer.track(None, &mut object);
-    let key = writer.resource.key(Place { namespace: "", name: &name });
-    let request = WriteRequest::put(key, encode(&object)?, Expected::Absent);
-    match server.store.write(request).await {
-        Ok(_) => Ok(true),
-        Err(StoreError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Gives an address back that a service held, unless another service has it by now: a repair may
-/// have been faster. What cannot be given back now, a repair gives back later.
-pub(super) async fn give_back(server: &Server, owner: Place<'_>, address: &str) {
-    let key = format!("{PREFIX}{}", object_name(address));
-    let ours = |entry: &Entry| is_of(entry, owner);
-    let mut entry = server.known(&key).await.ok().flatten().filter(ours);
-    for _ in 0..GUESSES {
-        if entry.is_none() {
-            entry = server.get(&key).await.ok().flatten().filter(ours);
-        }
-        let Some(found) = entry.take() else { return };
-        let expected = Expected::Modified(found.modified);
-        let written = server.store.write(WriteRequest::delete(found.key, expected)).await;
-        if !matches!(written, Err(StoreError::Conflict { .. })) {
-            return;
-        }
-    }
-}
-
-/// Whether the object of an address says that a service has it.
-fn is_of(entry: &Entry, owner: Place<'_>) -> bool {
-    let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
-    let parent = &object["spec"]["parentRef"];
-    parent["namespace"] == owner.namespace && parent["name"] == owner.name
 }

@@ -6,7 +6,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 use steersman_values::IpFamily;
 
-use super::addresses::held;
+use super::holdings;
 use crate::document::items;
 use crate::state::service_ranges::ServiceRanges;
 use crate::status::{Result, Status};
@@ -38,7 +38,7 @@ fn stays_preferred(old: &Value, new: &Value) -> bool {
     new[POLICY] == PREFERRED
         && same(POLICY)
         && same("type")
-        && held(old) == held(new)
+        && holdings::addresses(old) == holdings::addresses(new)
         && is_headless(old) == is_headless(new)
         && same(FAMILIES)
         && !is_empty(&new[FAMILIES])

@@ -10,6 +10,8 @@
 
 mod addresses;
 mod families;
+mod holdings;
+mod ip_address;
 mod ports;
 mod repair;
 mod reservation;

@@ -16,18 +16,6 @@ use crate::random::Random;
 use crate::state::node_ports::Ports;
 use crate::status::{Result, Status};
 
-/// The ports that a service holds.
-pub(super) fn held(spec: &Value) -> Vec<u16> {
-    if !has_node_ports(spec) {
-        return Vec::new();
-    }
-    let ports = items(&spec["ports"]).iter().map(|port| &port["nodePort"]);
-    let all = ports.chain([&spec["healthCheckNodePort"]]).filter_map(Value::as_u64);
-    let held: BTreeSet<u16> =
-        all.filter(|port| *port > 0).filter_map(|port| u16::try_from(port).ok()).collect();
-    held.into_iter().collect()
-}
-
 /// Takes the ports that a service needs: those it names, or some of the server's choice.
 pub(super) async fn fill(
     reservation: &mut Reservation,

@@ -14,9 +14,9 @@ use serde_json::Value;
 use steersman_rules::metadata;
 use steersman_store::{Entry, Expected, RangeRequest, Revision, WriteRequest};
 
-use super::addresses::{self, MANAGER, PREFIX};
+use super::holdings::Holdings;
+use super::ip_address::{self, MANAGER, PREFIX};
 use super::place;
-use super::reservation::Holdings;
 use crate::lookup;
 use crate::state::Server;
 use crate::state::node_ports::{self, Ports};
@@ -120,9 +120,9 @@ async fn repair_addresses(
     let mut wanted = HashSet::new();
     for (holdings, service) in held {
         for address in &holdings.addresses {
-            let name = addresses::object_name(address);
+            let name = ip_address::object_name(address);
             if !known.contains(name.as_str()) {
-                addresses::create(server, place(service), address).await?;
+                ip_address::create(server, place(service), address).await?;
             }
             wanted.insert(name);
         }

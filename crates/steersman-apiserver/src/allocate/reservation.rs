@@ -4,38 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use steersman_rules::resource::Place;
 
-use super::{addresses, place, ports};
+use super::holdings::Holdings;
 use crate::state::Server;
 use crate::state::effects::{Outcome, Taken};
-
-/// What a service holds: cluster addresses and node ports.
-#[derive(Debug, Default)]
-pub(super) struct Holdings {
-    /// Namespace and name of the service, if it holds addresses.
-    pub(super) owner: (String, String),
-    pub(super) addresses: Vec<String>,
-    pub(super) ports: Vec<u16>,
-}
-
-impl Holdings {
-    /// What a service holds.
-    pub(super) fn of(service: &Value) -> Self {
-        let spec = &service["spec"];
-        let Place { namespace, name } = place(service);
-        let owner = (namespace.to_owned(), name.to_owned());
-        Self { owner, addresses: addresses::held(spec), ports: ports::held(spec) }
-    }
-
-    async fn give_back(&self, server: &Server) {
-        server.node_ports.give_back(&*server.store, &self.ports).await;
-        let (namespace, name) = &self.owner;
-        for address in &self.addresses {
-            addresses::give_back(server, Place { namespace, name }, address).await;
-        }
-    }
-}
 
 /// What was taken for a write that has not happened yet. If nobody knows what became of the write,
 /// nothing is given back, and [`super::repair()`] finds out. Dropped unsettled, for example because

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use super::ports::held;
+use super::holdings;
 use crate::random::Random;
 use crate::state::node_ports::{PortError, Ports};
 use crate::state::service_ranges::{NotServiceRanges, Range, ServiceRanges};
@@ -117,7 +117,7 @@ fn a_service_holds_its_node_ports_and_its_health_check_once_each() {
         "type": "LoadBalancer", "healthCheckNodePort": 31000,
         "ports": [{"nodePort": 30001}, {"nodePort": 30001}, {"nodePort": 0}, {}],
     });
-    assert_eq!(held(&spec), [30001, 31000]);
+    assert_eq!(holdings::ports(&spec), [30001, 31000]);
     let inside = json!({"type": "ClusterIP", "ports": [{"nodePort": 30001}]});
-    assert!(held(&inside).is_empty());
+    assert!(holdings::ports(&inside).is_empty());
 }
