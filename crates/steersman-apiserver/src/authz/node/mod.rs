@@ -12,6 +12,7 @@
 //! own Pods) depends on no relation. What a server has written counts for its next decision, also
 //! that something is gone. Who asks after history went by has all of it read anew.
 
+mod object;
 mod references;
 mod related;
 mod relations;

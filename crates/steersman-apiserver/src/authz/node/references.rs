@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use steersman_rules::metadata;
 
-use super::relations::{Kind, Reference, Volume};
+use super::object::{Kind, Reference};
 
 /// The annotation of Pods that mirror what a node runs by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -25,6 +25,13 @@ pub(super) struct Placement {
     ephemeral_containers: usize,
     /// What was claimed for it since, as it is written.
     claims: [Option<Box<str>>; 2],
+}
+
+/// A volume that is bound.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) claim: Reference,
+    pub(super) secrets: Vec<Reference>,
 }
 
 #[derive(Deserialize)]
@@ -209,8 +216,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::relations::Reference;
-    use super::{of_pod, of_volume};
+    use super::{Reference, of_pod, of_volume};
 
     fn told(references: &[Reference]) -> Vec<String> {
         let told = |r: &Reference| format!("{:?} {}/{}", r.kind, r.namespace, r.name);

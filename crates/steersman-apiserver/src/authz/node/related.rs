@@ -6,7 +6,8 @@ use std::sync::{PoisonError, RwLock};
 use steersman_store::{RangeRequest, Revision, Store, StoreError, Watch, WatchRequest};
 use tokio::sync::Mutex;
 
-use super::relations::{Kind, Object, Relations};
+use super::object::{Kind, Object};
+use super::relations::Relations;
 use crate::lookup;
 
 /// The kinds that relate something to a node.

@@ -10,37 +10,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::references::{self, Placement};
-
-/// The kinds of objects that can be related to a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    ConfigMap,
-    Secret,
-    ServiceAccount,
-    Claim,
-    ResourceClaim,
-    Volume,
-    Pod,
-    Attachment,
-    Slice,
-}
-
-/// An object that is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Object<'a> {
-    pub(super) kind: Kind,
-    pub(super) namespace: &'a str,
-    pub(super) name: &'a str,
-}
-
-/// Something that Pods or volumes refer to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Reference {
-    pub(super) kind: Kind,
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
+use super::object::{Kind, Object, Reference};
+use super::references::{self, Placement, Volume};
 
 /// What is related to which node.
 #[derive(Debug, Default)]
@@ -59,26 +30,6 @@ pub(super) struct Relations {
 struct Placed {
     placement: Placement,
     refers: Vec<Arc<Reference>>,
-}
-
-/// A volume that is bound.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Volume {
-    pub(super) claim: Reference,
-    pub(super) secrets: Vec<Reference>,
-}
-
-impl Kind {
-    /// The folder of the kinds that are followed.
-    pub(super) const fn folder(self) -> &'static str {
-        match self {
-            Self::Pod => "/registry/pods/",
-            Self::Volume => "/registry/persistentvolumes/",
-            Self::Attachment => "/registry/volumeattachments/",
-            Self::Slice => "/registry/resourceslices/",
-            _ => "",
-        }
-    }
 }
 
 impl Relations {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use steersman_rules::selector::FieldSelector;
 
-use super::relations::{Kind, Object};
+use super::object::{Kind, Object};
 use crate::authz::attributes::{Attributes, Target};
 
 /// What a node may do with something.
