@@ -5,6 +5,7 @@
 //! from [`stored`]; what they are told beside being on is in the [configuration]; [`fields`],
 //! [`secrets`] and [`tolerations`] look into documents for them.
 
+mod account;
 mod configuration;
 mod fields;
 mod secrets;

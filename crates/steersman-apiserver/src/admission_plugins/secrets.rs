@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::account::{Account, Reference};
 use super::fields::{items, text};
-use super::service_account::{Account, Reference};
 
 /// The sources of volumes that may name a secret, and where.
 const SOURCES: &[(&str, &str)] = &[

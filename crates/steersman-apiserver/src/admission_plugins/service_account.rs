@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use steersman_rules::metadata;
 
+use super::account::Account;
 use super::fields::{items, push, set, text};
 use super::{secrets, stored};
 use crate::admission_registration::Operation;
@@ -42,53 +42,6 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// Gives every pod an account.
 pub(super) struct ServiceAccount;
-
-/// A service account, as far as pods are concerned.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Account {
-    pub(super) metadata: Metadata,
-    #[serde(default, deserialize_with = "stored::absent")]
-    pub(super) secrets: Vec<Reference>,
-    #[serde(default, deserialize_with = "stored::absent")]
-    pub(super) image_pull_secrets: Vec<Reference>,
-    #[serde(default)]
-    automount_service_account_token: Option<bool>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Metadata {
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "stored::absent")]
-    annotations: Annotations,
-}
-
-#[derive(Default, Deserialize)]
-struct Annotations {
-    #[serde(default, rename = "kubernetes.io/enforce-mountable-secrets")]
-    enforce_mountable_secrets: Option<String>,
-}
-
-/// A secret that an account names.
-#[derive(Deserialize)]
-pub(super) struct Reference {
-    #[serde(default, deserialize_with = "stored::absent")]
-    pub(super) name: String,
-}
-
-impl Account {
-    /// Whether its pods may use only the secrets that it names.
-    fn limits_secrets(&self) -> bool {
-        let annotation = self.metadata.annotations.enforce_mountable_secrets.as_deref();
-        annotation.is_some_and(|text| ["1", "t", "T", "TRUE", "true", "True"].contains(&text))
-    }
-
-    /// Whether its token is mounted into a pod.
-    fn is_mounted_into(&self, spec: &Value) -> bool {
-        let wanted = spec["automountServiceAccountToken"].as_bool();
-        wanted.or(self.automount_service_account_token).unwrap_or(true)
-    }
-}
 
 impl Plugin for ServiceAccount {
     fn handles(&self, write: &Attributes<'_>) -> bool {
