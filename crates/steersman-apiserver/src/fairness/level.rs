@@ -59,7 +59,6 @@ pub(crate) enum Begun {
 /// The right to be served; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    level: Arc<Level>,
     counts: Arc<Counts>,
     held: Held,
 }
@@ -69,6 +68,7 @@ enum Held {
     /// So many seats, which nobody waits for.
     Exempt(u32),
     Seated {
+        level: Arc<Level>,
         seated: Seated,
         since: Instant,
     },
@@ -147,13 +147,13 @@ impl Level {
     }
 
     /// A request begins that nobody has to wait for: its seats are counted, and that is all.
-    pub(super) fn begin_exempt(self: &Arc<Self>, counts: &Arc<Counts>, work: Work) -> Seat {
+    pub(super) fn begin_exempt(&self, counts: &Arc<Counts>, work: Work) -> Seat {
         let seats = work.width();
         let all = u32::try_from(counts.started(seats)).unwrap_or(0);
         if all > self.exempt_max.load(Ordering::Relaxed) {
             self.exempt_max.fetch_max(all, Ordering::Relaxed);
         }
-        Seat { level: Arc::clone(self), counts: Arc::clone(counts), held: Held::Exempt(seats) }
+        Seat { counts: Arc::clone(counts), held: Held::Exempt(seats) }
     }
 
     /// A request begins, of a flow that is dealt its queues by this hash.
@@ -252,13 +252,13 @@ impl Level {
 impl Seat {
     fn new(level: Arc<Level>, counts: Arc<Counts>, seated: Seated, since: Instant) -> Self {
         counts.started(seated.width());
-        Self { level, counts, held: Held::Seated { seated, since } }
+        Self { counts, held: Held::Seated { level, seated, since } }
     }
 
     /// What it can lend, and of which level; nothing, if nobody has to wait for it.
     pub(super) fn lendable(&self) -> Option<(&Arc<Level>, u32)> {
-        let Held::Seated { seated, .. } = &self.held else { return None };
-        Some((&self.level, seated.width()))
+        let Held::Seated { level, seated, .. } = &self.held else { return None };
+        Some((level, seated.width()))
     }
 
     /// Whether nobody has to wait for it.
@@ -269,14 +269,13 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let (seated, since) = match std::mem::replace(&mut self.held, Held::Nothing) {
+        let (level, seated, since) = match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Exempt(seats) => return self.counts.left(seats),
             Held::Nothing => return,
-            Held::Seated { seated, since } => (seated, since),
+            Held::Seated { level, seated, since } => (level, seated, since),
         };
         let now = Instant::now();
         self.counts.ended(seated.width(), now.saturating_duration_since(since));
-        let level = &self.level;
         level.change(now, |queues| queues.finish(level.at(now), seated));
     }
 }
