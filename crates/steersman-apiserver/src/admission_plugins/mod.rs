@@ -2,8 +2,8 @@
 //!
 //! [`ORDER`] has them in the order in which they are asked, which is Kubernetes'. What a plug-in is
 //! and when it is asked says [`crate::state::plugins`]. What they read of other objects they take
-//! from [`stored`]; what they are told beside being on is in the [configuration]; [`fields`],
-//! [`secrets`] and [`tolerations`] look into documents for them.
+//! from [`stored`], a service account as [`account`] has it; what they are told beside being on is in
+//! the [configuration]; [`fields`], [`secrets`] and [`tolerations`] look into documents for them.
 
 mod account;
 mod configuration;

@@ -21,7 +21,7 @@ pub(super) const PREFIX: &str = "/registry/ipaddresses/";
 pub(super) const MANAGER: (&str, &str) =
     ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
 
-/// How often an address is given back that others write at the same time.
+/// How often giving an address back is tried while others write its object.
 const ATTEMPTS: usize = 16;
 
 /// The name of the object of an address, which has several forms in IPv6.

@@ -1,4 +1,5 @@
-//! Whom a `clientConfig` names: a URL or a service, and the authority that vouches for it.
+//! Whom a `clientConfig` names: a URL or a service, and the authority that vouches for it. Open
+//! connections that nobody uses wait there for the next request.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
