@@ -26,7 +26,8 @@ impl Default for ContainerPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContainerState {
     Running,
-    /// It has ended, or was never started.
+    /// It was made and not started: the newest of its name is about to be.
+    Created,
     Ended,
     /// The runtime does not know. It could be running.
     Unknown,
@@ -150,8 +151,11 @@ impl Garbage<'_> {
             let forfeit = self.is_forfeit(uid);
             if forfeit {
                 keep_newest(unit, 0, &mut removed);
+            } else if unit[0].state == ContainerState::Created {
+                // Counted among the dead, it would take the place of the one that ended last.
+                unit.remove(0);
             }
-            !forfeit
+            !forfeit && !unit.is_empty()
         });
         if let Some(most) = policy.per_container {
             units.values_mut().for_each(|unit| keep_newest(unit, most, &mut removed));

@@ -293,6 +293,18 @@ fn the_newest_of_each_container_is_kept() {
 }
 
 #[test]
+fn what_is_about_to_start_is_not_counted_among_the_dead() {
+    let created = |id| FoundContainer { state: ContainerState::Created, ..dead(id) };
+    let removed = |all: &[FoundContainer]| {
+        containers(&plan(&garbage(all, &[]), &ContainerPolicy::default(), at(10)))
+    };
+    assert_eq!(removed(&[dead("a/x/1"), dead("a/x/2"), created("a/x/3")]), "a/x/1");
+    assert_eq!(removed(&[created("a/x/1"), dead("a/x/2")]), "a/x/1", "another came after it");
+    assert_eq!(removed(&[created("a/x/1")]), "");
+    assert_eq!(removed(&[created("g/x/1")]), "g/x/1", "its Pod is gone");
+}
+
+#[test]
 fn what_runs_is_kept_and_what_may_run_is_stopped() {
     let running = FoundContainer { state: ContainerState::Running, ..dead("g/x/1") };
     let unknown = FoundContainer { state: ContainerState::Unknown, ..dead("g/x/2") };

@@ -110,7 +110,8 @@ fn found(container: &Listed) -> FoundContainer {
         created: moment(container.created_at),
         state: match Wire::try_from(container.state) {
             Ok(Wire::Running) => ContainerState::Running,
-            Ok(Wire::Created | Wire::Exited) => ContainerState::Ended,
+            Ok(Wire::Created) => ContainerState::Created,
+            Ok(Wire::Exited) => ContainerState::Ended,
             Ok(Wire::Unknown) | Err(_) => ContainerState::Unknown,
         },
     }
