@@ -3,4 +3,5 @@
 mod examples;
 mod families;
 mod table;
+mod workload_warnings;
 mod workloads;

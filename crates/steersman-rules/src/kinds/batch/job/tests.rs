@@ -66,7 +66,7 @@ fn a_selector_is_held_against_labels_only_if_it_is_sound() {
         job["spec"]["selector"] = selector;
         messages(&RULES.validate_create(&job))
     };
-    let mismatch = "spec.template.metadata.labels: Invalid value: {}: `selector` does not match \
+    let mismatch = "spec.template.metadata.labels: Invalid value: null: `selector` does not match \
                     template `labels`";
     assert_eq!(selecting(Value::Null), ["spec.selector: Required value", mismatch]);
     assert_eq!(selecting(json!({"matchLabels": {"a": "b"}})), [mismatch]);
