@@ -106,7 +106,7 @@ pub(super) fn patched(
         }
     }
     if let Err(wrong) = check_type(call, &mut object) {
-        return Err(refuse(&wrong.of_patched(call, &object)));
+        return Err(wrong.of_patched(call, &object, refuse));
     }
     found.extend(pruned(call, &mut object));
     let mut object = accept(call, object, &found, refuse)?;
@@ -464,30 +464,53 @@ impl WrongType {
             let why = unconvertible(&call.resource.group, wanted, &api_version, &kind);
             return cannot_handle((&api_version, &kind), wanted, &why);
         }
-        if kind == *wanted {
+        if api_version != call.api_version {
             return Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API \
                  version ({})",
                 call.api_version
             ));
         }
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let what = Named { group, resource: &kind, name: metadata::text(object, "name") };
-        let why = format!("must be {wanted}");
-        Status::invalid(what, &[FieldError::invalid("kind", &kind.as_str().into(), &why)])
+        undefined(call, object, &api_version, &kind)
     }
 
     /// Why what a patch has made is refused.
-    fn of_patched(self, call: &Call, patched: &Value) -> String {
+    fn of_patched(
+        self,
+        call: &Call,
+        patched: &Value,
+        refuse: impl FnOnce(&str) -> Status,
+    ) -> Status {
+        let resource = &call.resource;
         match self {
-            Self::Unreadable(why) => why,
-            Self::Missing => format!("Object 'Kind' is missing in '{patched}'"),
+            Self::Unreadable(why) => refuse(&why),
+            Self::Missing => refuse(&format!("Object 'Kind' is missing in '{patched}'")),
+            // Custom resources are decoded whatever they are, and looked at afterwards.
+            Self::Other { api_version, kind } if resource.is_custom() => {
+                undefined(call, patched, &api_version, &kind)
+            }
             Self::Other { api_version, kind } => {
-                let resource = &call.resource;
-                unconvertible(&resource.group, &resource.kind, &api_version, &kind)
+                refuse(&unconvertible(&resource.group, &resource.kind, &api_version, &kind))
             }
         }
     }
+}
+
+/// A custom resource is of another type than its definition says.
+fn undefined(call: &Call, object: &Value, api_version: &str, kind: &str) -> Status {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let what = Named { group, resource: kind, name: metadata::text(object, "name") };
+    let pairs = [
+        ("kind", kind, call.resource.kind.as_ref()),
+        ("apiVersion", api_version, call.api_version.as_str()),
+    ];
+    let wrong = pairs.into_iter().filter(|(_, given, wanted)| given != wanted);
+    let errors: Vec<FieldError> = wrong
+        .map(|(field, given, wanted)| {
+            FieldError::invalid(field, &given.into(), &format!("must be {wanted}"))
+        })
+        .collect();
+    Status::invalid(what, &errors)
 }
 
 /// Why one kind cannot be made of another, in the words of Kubernetes.

@@ -98,6 +98,10 @@ fn complete(call: &Call, request: &mut Value, account: &Value) -> Result<()> {
     if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
         request["spec"]["audiences"] = json!([ISSUER]);
     }
+    // Without an object it is told as null.
+    if let Some(spec) = request["spec"].as_object_mut() {
+        spec.entry("boundObjectRef").or_insert(Value::Null);
+    }
     request["status"] = json!({});
     Ok(())
 }

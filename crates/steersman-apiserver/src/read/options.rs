@@ -188,8 +188,11 @@ fn watch_errors(call: &Call) -> Vec<FieldError> {
         forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
     errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan"])));
-    // By itself it is passed over: a watch has no pages.
-    if how.is_some() && query.text("continue").is_some() {
+    // A watch from the beginning, or from whatever there is, is taken for one that asks for what there
+    // is first, and so has a match, too. From a later version `continue` is passed over: a watch has no
+    // pages.
+    let from_start = matches!(query.text("resourceVersion"), None | Some("0")) && !initial;
+    if (how.is_some() || from_start) && query.text("continue").is_some() {
         let why = "resourceVersionMatch is forbidden when continue is provided";
         errors.push(FieldError::forbidden(MATCH, why));
     }

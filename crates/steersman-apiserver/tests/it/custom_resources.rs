@@ -122,6 +122,20 @@ async fn a_fraction_of_nothing_is_no_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_patch_cannot_make_another_kind_of_one() {
+    let api = serving(&definition()).await;
+    api.post(WIDGETS, &widget("a", 1)).await.ok();
+    let path = format!("{WIDGETS}/a");
+    let kind = "kind: Invalid value: \"Other\": must be Widget";
+    let status = api.merge(&path, &json!({"kind": "Other"})).await.refused(422);
+    assert_eq!(status["message"], format!("Other.example.com \"a\" is invalid: {kind}"));
+    let both = json!({"apiVersion": "other/v1", "kind": "Other"});
+    let status = api.merge(&path, &both).await.refused(422);
+    let version = "apiVersion: Invalid value: \"other/v1\": must be example.com/v1";
+    assert_eq!(status["message"], format!("Other.other \"a\" is invalid: [{kind}, {version}]"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_is_no_subresource_is_a_field_like_others() {
     let plain = changed(|version| drop(version.as_object_mut().unwrap().remove("subresources")));
     let api = serving(&plain).await;

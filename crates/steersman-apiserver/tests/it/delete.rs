@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, CONFIG_MAPS, config_map, names, pod, seconds_pass};
 
+const NAMESPACES: &str = "/api/v1/namespaces";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[tokio::test(start_paused = true)]
@@ -300,6 +301,10 @@ async fn the_old_option_for_orphans_still_works_and_its_refusal_is_acknowledged(
     api.post(CONFIG_MAPS, &held).await.ok();
     let marked = api.delete(&format!("{CONFIG_MAPS}/b?orphanDependents=false")).await;
     assert_eq!(marked.code, 202);
+    assert_eq!(marked.ok()["metadata"]["finalizers"], json!(["example.com/hold"]));
+    api.post(NAMESPACES, &json!({"metadata": {"name": "c"}})).await.ok();
+    let marked = api.delete(&format!("{NAMESPACES}/c?orphanDependents=false")).await.ok();
+    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,7 @@ async fn a_token_stands_for_its_account_until_it_expires() {
     let answer = request(&api, json!({"expirationSeconds": 600})).await;
     assert_eq!(answer["kind"], "TokenRequest");
     assert_eq!(answer["spec"]["audiences"], json!([ISSUER]));
+    assert!(answer["spec"].as_object().unwrap().contains_key("boundObjectRef"));
     assert_eq!(answer["status"]["expirationTimestamp"], "2025-01-01T00:10:00Z");
     let user = bearer(&api, token(&answer)).await.unwrap();
     assert_eq!(user.name, "system:serviceaccount:default:robot");

@@ -266,6 +266,8 @@ async fn options_without_meaning_are_invalid() {
             "supported values: \"NotOlderThan\", resourceVersionMatch: Forbidden: \
              resourceVersionMatch is forbidden when continue is provided]",
         ),
+        ("continue=x", "resourceVersionMatch is forbidden when continue is provided"),
+        ("resourceVersion=0&continue=x", "resourceVersionMatch is forbidden when continue is"),
     ] {
         let status = api.get(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.refused(422);
         assert!(status["message"].as_str().unwrap().contains(message), "{status}");
@@ -278,11 +280,14 @@ async fn options_without_meaning_are_invalid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_passes_over_where_a_list_went_on() {
+async fn a_watch_from_a_version_passes_over_where_a_list_went_on() {
     let api = Api::start().await;
-    api.config_map("a", &json!({})).await;
-    let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1&continue=x")).await;
-    assert_eq!(events.brief().await, brief("ADDED", "a"));
+    let first = api.config_map("a", &json!({})).await;
+    let from = version(&first);
+    api.config_map("b", &json!({})).await;
+    let query = format!("watch=1&resourceVersion={from}&continue=x");
+    let mut events = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    assert_eq!(events.brief().await, brief("ADDED", "b"));
 }
 
 #[tokio::test(start_paused = true)]
