@@ -471,7 +471,7 @@ impl WrongType {
                 call.api_version
             ));
         }
-        undefined(call, object, &api_version, &kind)
+        not_as_defined(call, object, &api_version, &kind)
     }
 
     /// Why what a patch has made is refused.
@@ -487,7 +487,7 @@ impl WrongType {
             Self::Missing => refuse(&format!("Object 'Kind' is missing in '{patched}'")),
             // Custom resources are decoded whatever they are, and looked at afterwards.
             Self::Other { api_version, kind } if resource.is_custom() => {
-                undefined(call, patched, &api_version, &kind)
+                not_as_defined(call, patched, &api_version, &kind)
             }
             Self::Other { api_version, kind } => {
                 refuse(&unconvertible(&resource.group, &resource.kind, &api_version, &kind))
@@ -497,7 +497,7 @@ impl WrongType {
 }
 
 /// A custom resource is of another type than its definition says.
-fn undefined(call: &Call, object: &Value, api_version: &str, kind: &str) -> Status {
+fn not_as_defined(call: &Call, object: &Value, api_version: &str, kind: &str) -> Status {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let what = Named { group, resource: kind, name: metadata::text(object, "name") };
     let pairs = [

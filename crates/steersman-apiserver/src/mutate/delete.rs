@@ -85,7 +85,7 @@ pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     let deleted = delete_object(&writer, call.place(), &options).await?;
     Ok(match deleted {
         Deleted::Marked(object) => {
-            let code = if options.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let code = if options.spares_none { StatusCode::ACCEPTED } else { StatusCode::OK };
             let object = conversion::read(&call.server, &call.resource, object).await?;
             Reply::Object { code, object }
         }

@@ -98,7 +98,7 @@ fn complete(call: &Call, request: &mut Value, account: &Value) -> Result<()> {
     if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
         request["spec"]["audiences"] = json!([ISSUER]);
     }
-    // Without an object it is told as null.
+    // What the token is bound to is told even if that is nothing.
     if let Some(spec) = request["spec"].as_object_mut() {
         spec.entry("boundObjectRef").or_insert(Value::Null);
     }

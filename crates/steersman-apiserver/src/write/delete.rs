@@ -225,8 +225,8 @@ fn finalizers(resource: &Resource, old: &Value, options: &DeleteOptions) -> Vec<
     let policy = match options.propagation.or(said) {
         // Events own nothing, and the garbage collector does not look at them.
         _ if resource.plural == "events" => Propagation::Background,
-        // The way of old to say that dependents go, too, of which only namespaces think so much.
-        _ if options.accepted && resource.is("", "namespaces") => Propagation::Foreground,
+        // Namespaces, and nothing else, take the old option for a wish that dependents go first.
+        _ if options.spares_none && resource.is("", "namespaces") => Propagation::Foreground,
         wish => wish.unwrap_or(default),
     };
     finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);

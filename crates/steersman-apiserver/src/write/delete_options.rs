@@ -19,8 +19,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
     /// Whether to do everything but the deletion.
     pub(crate) dry_run: bool,
-    /// Whether the old option was given that some clients want acknowledged with 202.
-    pub(crate) accepted: bool,
+    /// Whether the old option says that dependents go, which some clients want acknowledged with 202.
+    pub(crate) spares_none: bool,
     /// Whether an object that cannot be read is to be deleted nevertheless. This server does not:
     /// as in Kubernetes without its feature gate, a DELETE passes over it, whatever comes with it.
     pub(crate) ignore_read_error: bool,
@@ -70,7 +70,7 @@ impl DeleteOptions {
             uid: text(&document["preconditions"]["uid"]),
             resource_version: text(&document["preconditions"]["resourceVersion"]),
             dry_run: document["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
-            accepted: orphan == Some(false),
+            spares_none: orphan == Some(false),
             ignore_read_error: document[IGNORE_READ_ERROR] == true,
         })
     }
