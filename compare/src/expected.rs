@@ -24,7 +24,7 @@ impl Expected {
         Self::read(TABLE)
     }
 
-    fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.map(row).collect::<Result<_, _>>().map(Self)
     }

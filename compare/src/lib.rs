@@ -6,7 +6,9 @@
 //! crate knows servers only by their address; ours is [started](ours) unless one is given. Schedulers are
 //! compared by their decisions, in a part of its own: [`scheduling`].
 
+mod api;
 mod content;
+pub mod controlling;
 mod corpus;
 mod difference;
 mod expected;

@@ -1,5 +1,5 @@
-//! `cargo xtask compare` and `compare-scheduler`: build and run the comparisons with Kubernetes' own
-//! programs.
+//! `cargo xtask compare`, `compare-scheduler` and `compare-controllers`: build and run the comparisons
+//! with Kubernetes' own programs.
 
 use crate::process::{self, Outcome};
 
@@ -11,7 +11,15 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 /// The same for the comparison of our scheduler with kube-scheduler.
 pub(crate) fn scheduler(arguments: &[String]) -> Outcome {
-    let package = ["run", "--locked", "--package", "steersman-compare"];
-    let program = ["--bin", "steersman-compare-scheduler", "--"];
-    process::run(process::cargo().args(package).args(program).args(arguments))
+    part("steersman-compare-scheduler", arguments)
+}
+
+/// The same for the comparison of our controllers with kube-controller-manager.
+pub(crate) fn controllers(arguments: &[String]) -> Outcome {
+    part("steersman-compare-controllers", arguments)
+}
+
+fn part(program: &str, arguments: &[String]) -> Outcome {
+    let package = ["run", "--locked", "--package", "steersman-compare", "--bin", program, "--"];
+    process::run(process::cargo().args(package).args(arguments))
 }

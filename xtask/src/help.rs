@@ -40,6 +40,10 @@ The chores of this repository.
                                      let kube-scheduler of a directory and ours decide about
                                      the same Pods in random clusters and print where they
                                      differ
+  cargo xtask compare-controllers --kube DIR [--only PATTERN] [--managed-fields] [--show N]
+                                     give kube-controller-manager of a directory and our
+                                     controllers the same objects and print where what they
+                                     make of them differs; without --kube ours with itself
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask circles                print which circles the modules of each crate form
   cargo xtask package [ARGS]         make and build every package that would be published;

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&rest),
         "compare" => compare::run(&rest),
         "compare-scheduler" => compare::scheduler(&rest),
+        "compare-controllers" => compare::controllers(&rest),
         "tidy" => tidy::run(&rest),
         "circles" => tidy::circles(),
         "package" => package::run(&rest),

@@ -7,7 +7,6 @@
 //! one of them, the node that is taken (kube-scheduler takes any of the best, so ours must be one of
 //! those), and where there is none, condition, Event and who has to go.
 
-mod api;
 mod dice;
 mod ours;
 mod pods;
@@ -27,7 +26,7 @@ use clap::Parser;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use api::{Api, path};
+use crate::api::{Api, path};
 use ours::Ours;
 use trial::{Decision, Trial};
 use upstream::Upstream;

@@ -11,8 +11,8 @@ use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, filter};
 
-use super::api::Api;
 use super::scores::Told;
+use crate::api::Api;
 
 /// The scheduler name of its Pods.
 pub(super) const NAME: &str = "steersman";

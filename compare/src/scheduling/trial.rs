@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::api::{Api, path};
 use super::scores::Scores;
+use crate::api::{Api, path};
 
 /// How often it is looked whether a scheduler has decided.
 const LOOK: Duration = Duration::from_millis(4);

@@ -232,13 +232,20 @@ pub fn all() -> Vec<Controller> {
 /// The same for a cluster that also serves these groups and versions.
 pub fn all_serving(serves: Serves<'_>) -> Vec<Controller> {
     let all = counting(&Metrics::default(), None, ControllerSettings::default(), serves);
-    all.into_iter().map(recording).collect()
+    all.into_iter().map(as_upstream).collect()
 }
 
-/// A controller whose events read like those of kube-controller-manager, all of whose controllers
-/// record them by client-go's `tools/record`.
-fn recording(controller: Controller) -> Controller {
-    controller.event_form(EventForm::Counted)
+/// The field manager of all controllers of kube-controller-manager: the name of their program.
+const FIELD_MANAGER: &str = "kube-controller-manager";
+
+/// A controller whose Events and managed fields read like those of kube-controller-manager, all of whose
+/// controllers record by client-go's `tools/record` and write under the name of the program. Those that
+/// Kubernetes has elsewhere write under their own.
+fn as_upstream(controller: Controller) -> Controller {
+    let elsewhere = ["local-path", "service-lb"];
+    let elsewhere = elsewhere.iter().any(|prefix| controller.name().starts_with(prefix));
+    let controller = controller.event_form(EventForm::Counted);
+    if elsewhere { controller } else { controller.field_manager(FIELD_MANAGER) }
 }
 
 /// The same, which count as Kubernetes' controllers do.
@@ -321,12 +328,12 @@ fn on_request(metrics: &Metrics, serves: Serves<'_>) -> Vec<Controller> {
 /// The controller `service-lb-controller`, which gives Services of the type `LoadBalancer` addresses of
 /// this pool.
 pub fn load_balancer(pool: Cidr) -> Controller {
-    recording(service_lb::controller(pool))
+    as_upstream(service_lb::controller(pool))
 }
 
 /// The controller `node-ipam-controller`, which gives nodes parts of ranges, one of each.
 pub fn node_ipam(cidrs: &[NodeCidrs]) -> Controller {
-    recording(node_ipam::controller(&Metrics::default(), cidrs))
+    as_upstream(node_ipam::controller(&Metrics::default(), cidrs))
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
@@ -382,9 +389,9 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer).chain(ranges);
     let counting = counting(manager.metrics(), pulse.clone(), *settings, serves);
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
-    let manager = chosen.map(recording).fold(manager, Manager::with);
+    let manager = chosen.map(as_upstream).fold(manager, Manager::with);
     let bootstrap = [bootstrap_signer::controller(), token_cleaner::controller()];
-    let bootstrap = bootstrap.into_iter().filter(|it| runs(it.name())).map(recording);
+    let bootstrap = bootstrap.into_iter().filter(|it| runs(it.name())).map(as_upstream);
     let manager = bootstrap.fold(manager, bootstrap_token::install);
     if !runs("garbage-collector-controller") {
         return manager;
@@ -393,6 +400,7 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
     let recorder = manager.recorder().form(EventForm::Counted);
     let metrics = manager.metrics().clone();
     manager.with_runnable_in(group, "garbage-collector", move |client, shutdown| {
+        let client = client.with_field_manager(FIELD_MANAGER);
         garbage_collector::run(client, recorder, metrics, shutdown)
     })
 }

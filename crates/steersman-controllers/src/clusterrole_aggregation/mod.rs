@@ -16,10 +16,13 @@ use steersman::{Context, Controller, Next, Result};
 /// The index of the ClusterRoles that gather rules, all under one value.
 const GATHERING: &str = "gathering";
 
+/// It applies under its own name.
+const NAME: &str = "clusterrole-aggregation-controller";
+
 /// The ClusterRole aggregation controller.
 pub(crate) fn controller() -> Controller {
     Controller::of::<ClusterRole>()
-        .named("clusterrole-aggregation-controller")
+        .named(NAME)
         .only(|role| role.aggregation_rule.is_some())
         .index(GATHERING, |role: &ClusterRole| role.aggregation_rule.is_some().then_some(true))
         .watches_indexed(GATHERING, |_: &ClusterRole| [true])
@@ -32,7 +35,7 @@ async fn reconcile(role: Arc<ClusterRole>, ctx: Context<ClusterRole>) -> Result<
     if let Some(rules) = plan::gathered(&role, &all)? {
         let metadata = ObjectMeta { name: role.metadata.name.clone(), ..ObjectMeta::default() };
         let applied = ClusterRole { metadata, rules: Some(rules), ..ClusterRole::default() };
-        ctx.live().apply(&applied).await?;
+        ctx.live().with_field_manager(NAME).apply(&applied).await?;
     }
     Ok(Next::Settled)
 }

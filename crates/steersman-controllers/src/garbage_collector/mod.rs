@@ -93,14 +93,13 @@ enum Look {
     Again,
 }
 
-/// Collects garbage until told to stop.
+/// Collects garbage until told to stop, with a client that writes under the name it is to have.
 pub(crate) async fn run(
     client: Client,
     recorder: Recorder,
     metrics: Metrics,
     shutdown: CancellationToken,
 ) -> Result<()> {
-    let client = client.with_field_manager("garbage-collector");
     let collector = Arc::new(Collector::new(client, &recorder, &metrics));
     let mut workers = JoinSet::new();
     tokio::select! {

@@ -15,6 +15,8 @@ use steersman::{Controller, Kind};
 
 use plan::Ranges;
 
+/// Under its own name it applies what it says of ranges.
+const NAME: &str = "service-cidr-controller";
 /// Keeps a range until no Service has an address of it.
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 
@@ -23,7 +25,7 @@ pub(crate) fn controller() -> Controller {
     let ranges = Arc::new(Ranges::default());
     let containing = Arc::clone(&ranges);
     Controller::of::<ServiceCIDR>()
-        .named("service-cidr-controller")
+        .named(NAME)
         .observes(move |event| ranges.observe(event))
         .watches_with(
             Kind::<IPAddress>::of(),

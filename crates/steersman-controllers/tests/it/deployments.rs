@@ -11,7 +11,7 @@ use steersman::Result;
 use steersman_testkit::Cluster;
 
 use crate::events::told;
-use crate::objects::{all, all_become, counted, deployment, is_ready};
+use crate::objects::{all, all_become, counted, deployment, is_ready, managers};
 
 fn available(deployment: &Deployment, replicas: i32) -> bool {
     deployment.status.as_ref().is_some_and(|status| {
@@ -43,6 +43,25 @@ async fn a_deployment_becomes_running_pods(cluster: Cluster) -> Result<()> {
     assert_eq!(condition(&web, "Progressing"), yes("NewReplicaSetAvailable"));
     assert_eq!(web.metadata.generation, Some(1), "nobody has changed what is wanted");
     assert_eq!(web.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "1");
+    Ok(())
+}
+
+#[steersman::test]
+async fn whoever_controls_writes_under_the_name_of_kube_controller_manager(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&deployment("web", 1, "nginx")).await?;
+    cluster.eventually("web", |deployment: &Deployment| available(deployment, 1)).await?;
+    let web: Deployment = cluster.client().get("web").await?.unwrap();
+    assert_eq!(managers(&web), ["kube-controller-manager Update status", "test Update"]);
+    let [set]: [ReplicaSet; 1] = all(&cluster).await?.try_into().unwrap();
+    let made = ["kube-controller-manager Update", "kube-controller-manager Update status"];
+    assert_eq!(managers(&set), made);
+    let [pod]: [Pod; 1] = all(&cluster).await?.try_into().unwrap();
+    assert_eq!(managers(&pod), ["kube-controller-manager Update", "kubelet Update status"]);
+    assert!(
+        told(&cluster, "Deployment").await?.iter().any(|it| it.contains("deployment-controller"))
+    );
     Ok(())
 }
 

@@ -14,6 +14,17 @@ pub(crate) fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("the JSON describes an object of this kind")
 }
 
+/// Who wrote an object, how, and which part of it.
+pub(crate) fn managers<K: Object>(object: &K) -> Vec<String> {
+    let entries = object.meta().managed_fields.iter().flatten().map(|entry| {
+        let words = [&entry.manager, &entry.operation, &entry.subresource];
+        words.map(|word| word.clone().unwrap_or_default()).join(" ").trim_end().to_owned()
+    });
+    let mut managers: Vec<String> = entries.collect();
+    managers.sort();
+    managers
+}
+
 pub(crate) fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
     object(json!({
         "apiVersion": "apps/v1",

@@ -15,7 +15,7 @@ use steersman::{ListOptions, Result};
 use steersman_testkit::Cluster;
 
 use crate::events::told;
-use crate::objects::{all, all_become, deployment, object};
+use crate::objects::{all, all_become, deployment, managers, object};
 
 pub(crate) fn service(name: &str, spec: &Value) -> Service {
     let mut service = json!({
@@ -339,6 +339,11 @@ async fn a_range_of_addresses_is_ready_and_stays_while_it_is_used(cluster: Clust
         conditions.is_some_and(|all| all[0].status == status && all[0].message.contains(message))
     };
     cluster.eventually("spare", |it: &ServiceCIDR| says(it, "True", "CIDR is ready")).await?;
+    let ready: ServiceCIDR = cluster.client().get("spare").await?.expect("it is there");
+    let managers = managers(&ready);
+    assert!(managers.contains(&"service-cidr-controller Apply status".to_owned()), "{managers:?}");
+    let conditions = ready.status.and_then(|status| status.conditions).unwrap_or_default();
+    assert_eq!(conditions[0].reason, "", "as upstream says it");
     cluster.client().create(&service("web", &json!({"clusterIP": "10.8.0.77"}))).await?;
     cluster.client().delete::<ServiceCIDR>("spare", &DeleteParams::default()).await?;
     let is_used = |it: &ServiceCIDR| says(it, "False", "There are still IPAddresses");

@@ -56,6 +56,7 @@ impl Assembly {
             everywhere: self.sharding.is_some(), // each member has keys of its own
             has_cleanup: !self.cleanups.is_empty(),
             event_form: EventForm::default(),
+            field_manager: None,
             invalid: self.sharding.as_ref().and_then(|sharding| sharding.check(&self.name).err()),
             run: Box::new(move |env| Box::pin(self.run(env))),
         }
@@ -93,11 +94,12 @@ impl Assembly {
             () = env.shutdown.cancelled() => return,
         }
         tracing::debug!(controller = name, "caches synced, workers start");
-        let client = env.client.with_field_manager(name);
+        let manager = env.field_manager.unwrap_or_else(|| Arc::clone(&self.name));
+        let client = env.client.with_field_manager(manager);
         let cache = informer.cache().clone();
         let gains = Arc::clone(&keys);
         let (client, member) =
-            sharded::join(self.sharding, client, cache.clone(), gains, &view.seat);
+            sharded::join(self.sharding, name, client, cache.clone(), gains, &view.seat);
         let equipment = Equipment {
             client,
             caches: env.caches,

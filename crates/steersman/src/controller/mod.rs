@@ -230,6 +230,8 @@ pub(crate) struct Environment {
     pub(crate) metrics: Metrics,
     /// Records events; each controller reports in its own name.
     pub(crate) recorder: Recorder,
+    /// The field manager of a controller's writes, if it is not to be its name.
+    pub(crate) field_manager: Option<Arc<str>>,
     pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -244,6 +246,7 @@ pub struct Controller {
     everywhere: bool,
     has_cleanup: bool,
     event_form: EventForm,
+    field_manager: Option<Arc<str>>,
     /// Why it cannot run, if it was set up in a way that cannot work.
     invalid: Option<InvalidSettings>,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
@@ -267,7 +270,8 @@ impl Controller {
         Builder::new(kind)
     }
 
-    /// The controller's name: the field manager of its writes, and what logs and metrics say.
+    /// The controller's name, which logs, metrics and Events say, and the field manager of its writes
+    /// unless [that is another](Self::field_manager).
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -288,6 +292,15 @@ impl Controller {
     #[must_use]
     pub fn event_form(mut self, form: EventForm) -> Self {
         self.event_form = form;
+        self
+    }
+
+    /// Writes under this field manager instead of the controller's name, as programs do whose controllers
+    /// all go by the name of the program. Those that apply parts of the same object must not share one:
+    /// each would take back what the others applied.
+    #[must_use]
+    pub fn field_manager(mut self, manager: &str) -> Self {
+        self.field_manager = Some(manager.into());
         self
     }
 
@@ -312,6 +325,7 @@ impl Controller {
     /// Runs until the environment shuts down.
     pub(crate) async fn run(self, mut environment: Environment) {
         environment.recorder = environment.recorder.form(self.event_form);
+        environment.field_manager = self.field_manager;
         (self.run)(environment).await;
     }
 }

@@ -29,6 +29,7 @@ impl<K: AnyObject> Builder<K> {
 /// writes only while it is one; its seat is shown.
 pub(super) fn join(
     sharding: Option<Sharding>,
+    controller: &str,
     client: Client,
     cache: Cache<Untyped>,
     keys: Arc<KeyTable>,
@@ -42,7 +43,7 @@ pub(super) fn join(
             keys.add(key.clone(), Cause::HandedOver, Priority::LOW);
         }
     };
-    let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
+    let member = Member::join(sharding, controller, client.kube(), Box::new(moved));
     seat.get_or_init(|| member.seat().clone());
     let guarded = member.fence().guard(client.kube());
     (Client::new(guarded, client.field_manager()), Some(member))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::api::Patch;
 use serde_json::json;
 use steersman::controller::Outcome;
 use steersman::{Context, Controller, Error, ListOptions, Manager, Next, Result};
@@ -41,6 +42,29 @@ async fn a_failing_reconcile_is_retried_with_growing_delays(cluster: Cluster) ->
     let gaps: Vec<Duration> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(tries.len() > 8 && tries.len() < 20, "{gaps:?}");
     assert!(gaps.windows(2).all(|pair| pair[1] > pair[0].mul_f64(1.5)), "{gaps:?}");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_controller_may_write_under_another_name_than_its_own(cluster: Cluster) -> Result<()> {
+    let stamp = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| -> Result<Next> {
+        let stamped = json!({"data": {"by": ctx.live().field_manager()}});
+        ctx.live().patch::<ConfigMap, _>(ctx.key().clone(), &Patch::Merge(stamped)).await?;
+        Ok(Next::Settled)
+    };
+    let controller =
+        Controller::of::<ConfigMap>().only(of_the_test).named("stamp").reconcile(stamp);
+    assert_eq!(controller.name(), "stamp");
+    cluster.run(controller.field_manager("the-program"));
+    let mut map = config_map("a");
+    map.data = Some([("by".to_owned(), "nobody".to_owned())].into()); // of what is empty nobody is noted
+    cluster.client().create(&map).await?;
+    let is_stamped =
+        |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["by"] == "the-program");
+    cluster.eventually("a", is_stamped).await?;
+    let map: ConfigMap = cluster.client().get("a").await?.expect("it is there");
+    let managers = map.metadata.managed_fields.unwrap_or_default();
+    assert!(managers.iter().any(|it| it.manager.as_deref() == Some("the-program")), "{managers:?}");
     Ok(())
 }
 
