@@ -24,22 +24,27 @@ const STORE_TIME: Duration = Duration::from_secs(2);
 /// full, lives, but wants no more requests.
 const READY: &[&str] = &["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
 
-/// What `/livez` and `/healthz` look at besides [`HOOKS`].
-const ALIVE: &[&str] = &["ping", "log", "etcd"];
+/// What `/livez` and `/healthz` look at besides [`HOOKS`]. The server calls itself in process, by no
+/// certificate that could expire.
+const ALIVE: &[&str] = &["ping", "log", "loopback-serving-certificate", "etcd"];
 
 /// What the server does before it serves, by the names of upstream's hooks.
 const HOOKS: &[&str] = &[
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
     "poststarthook/start-apiextensions-informers",
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
     "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
     "poststarthook/start-cluster-authentication-info-controller",
     "poststarthook/start-kube-apiserver-identity-lease-controller",
     "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
-    "poststarthook/start-legacy-token-tracking-controller",
     "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
     "poststarthook/start-service-ip-repair-controllers",
     "poststarthook/rbac/bootstrap-roles",
     "poststarthook/scheduling/bootstrap-system-priority-classes",

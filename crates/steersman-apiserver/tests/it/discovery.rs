@@ -108,8 +108,16 @@ async fn version_and_health_are_told() {
         let check = check.strip_suffix(" ok").unwrap();
         assert_eq!(api.get(&format!("/readyz/{check}")).await.bytes, "ok", "{check}");
     }
-    assert!(lines.contains("[+]poststarthook/start-apiextensions-controllers ok\n"));
-    for absent in ["/readyz/poststarthook", "/livez/shutdown", "/readyz/nothing"] {
+    let hooks = "[+]poststarthook/priority-and-fairness-config-consumer ok\n\
+                 [+]poststarthook/priority-and-fairness-filter ok\n\
+                 [+]poststarthook/storage-object-count-tracker-hook ok\n\
+                 [+]poststarthook/start-apiextensions-informers ok\n";
+    assert!(lines.contains(hooks), "{lines}");
+    let alive = api.get("/livez?verbose").await;
+    let first = "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd ok\n";
+    assert!(text(&alive).starts_with(first), "{}", text(&alive));
+    let certificate = "/readyz/loopback-serving-certificate";
+    for absent in [certificate, "/readyz/poststarthook", "/livez/shutdown", "/readyz/nothing"] {
         api.get(absent).await.no_page();
     }
     let paths = api.get("/").await.ok();
