@@ -1,4 +1,4 @@
-//! The table of differences that are known: `expected.txt`.
+//! Tables of differences that are known: `expected.txt` for the API server, another for controllers.
 
 use crate::difference::Difference;
 use crate::glob;
@@ -21,12 +21,14 @@ struct Row {
 impl Expected {
     /// The table of the program.
     pub(crate) fn table() -> Result<Self, String> {
-        Self::read(TABLE)
+        Self::read("expected.txt", TABLE)
     }
 
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    /// The table of a file.
+    pub(crate) fn read(file: &str, text: &str) -> Result<Self, String> {
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        lines.map(row).collect::<Result<_, _>>().map(Self)
+        let rows = lines.map(row).collect::<Result<_, _>>();
+        rows.map(Self).map_err(|why| format!("{file}: {why}"))
     }
 
     /// Why a difference is there, if that is known.
@@ -46,11 +48,11 @@ fn row(line: &str) -> Result<Row, String> {
     let mut words = line.split_whitespace();
     let mut word = || words.next().map(|word| word.replace('~', " "));
     let (Some(class), Some(id), Some(place)) = (word(), word(), word()) else {
-        return Err(format!("expected.txt: CLASS ID PLACE reason, not: {line}"));
+        return Err(format!("CLASS ID PLACE reason, not: {line}"));
     };
     let reason = words.collect::<Vec<_>>().join(" ");
     if reason.is_empty() {
-        return Err(format!("expected.txt: a reason is missing: {line}"));
+        return Err(format!("a reason is missing: {line}"));
     }
     Ok(Row { class, id, place, reason })
 }
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn the_first_line_that_fits_gives_the_reason() {
         let table = "header * audit-id not audited\nstatus pods/* 403~*denied admission\n";
-        let expected = Expected::read(table).unwrap();
+        let expected = Expected::read("a.txt", table).unwrap();
         let audit = difference(Class::Header, "audit-id", "x");
         assert_eq!(expected.reason(&audit), Some("not audited"));
         let denied = difference(Class::Status, "", "403 pods is denied");
@@ -84,6 +86,6 @@ mod tests {
 
     #[test]
     fn a_line_without_a_reason_is_refused() {
-        assert!(Expected::read("header * audit-id\n").is_err());
+        assert!(Expected::read("a.txt", "header * audit-id\n").is_err());
     }
 }

@@ -4,7 +4,8 @@
 //! codes, headers, bodies and watch events are compared after [masking](mask) what cannot be the
 //! same, and what differs is [reported](report), except where it is [known why](expected). This
 //! crate knows servers only by their address; ours is [started](ours) unless one is given. Schedulers are
-//! compared by their decisions, in a part of its own: [`scheduling`].
+//! compared by their decisions and controllers by what they make of objects, in parts of their own:
+//! [`scheduling`] and [`controlling`].
 
 mod api;
 mod content;

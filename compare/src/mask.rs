@@ -15,12 +15,33 @@ pub(crate) struct Masks {
     pub(crate) address: String,
 }
 
+/// Patterns of texts, each with the word that stands for them.
+pub(crate) struct Words(Vec<(Regex, &'static str)>);
+
+impl Words {
+    pub(crate) fn of(words: &[(&str, &'static str)]) -> Self {
+        let pattern = |text| Regex::new(text).expect("it is a pattern");
+        Self(words.iter().map(|(text, word)| (pattern(text), *word)).collect())
+    }
+
+    /// The text with the words in it.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        let mut masked = text.to_owned();
+        for (pattern, word) in &self.0 {
+            if pattern.is_match(&masked) {
+                masked = pattern.replace_all(&masked, *word).into_owned();
+            }
+        }
+        masked
+    }
+}
+
 /// The prefix of every generated name in the corpus.
 pub(crate) const GENERATED: &str = "gen-";
 
 /// Texts, by pattern. The corpus names no time after 2025, so that later ones are the servers'.
-static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    [
+static TEXTS: LazyLock<Words> = LazyLock::new(|| {
+    Words::of(&[
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "MICROTIME"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "NANOTIME"),
@@ -36,10 +57,7 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
         (r"\(0x[0-9a-f]{6,}\)", "(POINTER)"),
         (r"\bselfType[\w.@]*", "SELF"),
-    ]
-    .into_iter()
-    .filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word)))
-    .collect()
+    ])
 });
 
 /// A value that an error quotes.
@@ -53,19 +71,16 @@ static AGE: LazyLock<Option<Regex>> =
 impl Masks {
     /// Masks what stands in a text.
     pub(crate) fn text(&self, text: &str) -> String {
-        let mut masked = self.quoted(text).replace(&self.address, "HOST");
-        if !self.run.is_empty() {
-            masked = masked.replace(&self.run, "RUN");
+        let mut masked = self.quoted(text);
+        for (made_up, word) in [(&self.address, "HOST"), (&self.run, "RUN")] {
+            if !made_up.is_empty() {
+                masked = masked.replace(made_up, word);
+            }
         }
         if !masked.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-') {
             return masked;
         }
-        for (pattern, word) in TEXTS.iter() {
-            if pattern.is_match(&masked) {
-                masked = pattern.replace_all(&masked, *word).into_owned();
-            }
-        }
-        masked
+        TEXTS.mask(&masked)
     }
 
     /// Masks the value of a header. Tags and times of documents are whatever a server likes, as

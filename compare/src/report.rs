@@ -166,7 +166,8 @@ fn alike(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-fn short(text: &str, width: usize) -> String {
+/// A text on one line, no longer than that.
+pub(crate) fn short(text: &str, width: usize) -> String {
     let text = text.replace('\n', "\\n");
     if text.chars().count() <= width {
         return text;

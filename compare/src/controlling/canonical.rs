@@ -4,10 +4,9 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::mask::Masks;
+use crate::mask::{Masks, Words};
 
 /// What an object is called, in both clusters, and what it says. Objects of generated names share one.
 pub(super) struct Canonical {
@@ -20,20 +19,16 @@ pub(super) struct Canonical {
 const SHARED: [&str; 2] = ["default-scheduler", "kubelet"];
 
 /// Texts that chance makes, and what stands for them.
-static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    [
+static TEXTS: LazyLock<Words> = LazyLock::new(|| {
+    Words::of(&[
         // Endings of names and hashes, in the letters that Kubernetes uses for both.
         (r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}(\b|_)", "-~$1"),
         // Jobs of CronJobs are called after their minute.
         (r"-\d{8}\b", "-~"),
         (r"\bnode-\d+\b", "NODE"),
-        (r"\b(?:10|172\.18)\.\d+\.\d+\b", "ADDRESS"),
-        (r"\bADDRESS\.\d+\b", "ADDRESS"),
+        (r"\b(?:10\.\d+|172\.18)\.\d+\.\d+\b", "ADDRESS"),
         (r"\b[0-9a-f]{32,64}\b", "HASH"),
-    ]
-    .into_iter()
-    .filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word)))
-    .collect()
+    ])
 });
 
 /// Labels and fields whose values are hashes or uids.
@@ -77,10 +72,11 @@ pub(super) fn canonical(object: &Value, managed_fields: bool) -> Option<Canonica
     Some(Canonical { kind, name, content })
 }
 
-/// What an Event says of whom, and how often.
+/// What an Event says of whom. How often is chance.
 fn event(event: &Value) -> Option<Canonical> {
     let component = &event["source"]["component"];
-    if component.as_str().is_some_and(|component| SHARED.contains(&component)) {
+    let tellers = [component, &event["reportingComponent"]].map(Value::as_str);
+    if tellers.into_iter().flatten().any(|teller| SHARED.contains(&teller)) {
         return None;
     }
     let about = &event["involvedObject"];
@@ -102,21 +98,20 @@ fn by_manager(managers: Vec<Value>) -> Value {
     let mut by_name = Map::new();
     for manager in managers {
         let word = |field: &str| manager[field].as_str().unwrap_or_default().to_owned();
-        let name = format!("{} {} {}", word("manager"), word("operation"), word("subresource"));
-        by_name.insert(name.trim_end().to_owned(), manager["fieldsV1"].clone());
+        let words = ["manager", "operation", "apiVersion", "subresource"].map(word);
+        by_name.insert(words.join(" ").trim_end().to_owned(), manager["fieldsV1"].clone());
     }
     Value::Object(by_name)
 }
 
 fn mask(content: &mut Value) {
-    let masks = Masks { run: String::new(), address: "\0".to_owned() };
-    masks.document(content);
+    Masks { run: String::new(), address: String::new() }.document(content);
     rename(content);
 }
 
 fn rename(value: &mut Value) {
     match value {
-        Value::String(text) => *text = renamed(text),
+        Value::String(text) => *text = TEXTS.mask(text),
         Value::Array(items) => items.iter_mut().for_each(rename),
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
@@ -130,20 +125,10 @@ fn rename(value: &mut Value) {
                 }
             }
             let fields_before = std::mem::take(fields).into_iter();
-            *fields = fields_before.map(|(name, value)| (renamed(&name), value)).collect();
+            *fields = fields_before.map(|(name, value)| (TEXTS.mask(&name), value)).collect();
         }
         _ => {}
     }
-}
-
-fn renamed(text: &str) -> String {
-    let mut text = text.to_owned();
-    for (pattern, word) in TEXTS.iter() {
-        if pattern.is_match(&text) {
-            text = pattern.replace_all(&text, *word).into_owned();
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -157,7 +142,7 @@ mod tests {
             "metadata": {
                 "name": "web-7d4b9c6f5-x2kbp", "generateName": "web-7d4b9c6f5-", "uid": "u", "generation": 2,
                 "labels": {"pod-template-hash": "7d4b9c6f5", "app": "web-front"},
-                "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:spec": {}}}],
+                "managedFields": [{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:spec": {}}}],
             },
             "spec": {"nodeName": "node-3"},
             "status": {"podIP": "10.244.3.17", "startTime": "2026-11-19T10:00:00Z"},
@@ -169,7 +154,7 @@ mod tests {
             "metadata": {
                 "name": "web-~-~", "generateName": "web-~-", "generation": 2,
                 "labels": {"pod-template-hash": "HASH", "app": "web-front"},
-                "managedFields": {"m Update": {"f:spec": {}}},
+                "managedFields": {"m Update v1": {"f:spec": {}}},
             },
             "spec": {"nodeName": "NODE"},
             "status": {"podIP": "ADDRESS", "startTime": "TIME"},

@@ -10,10 +10,10 @@ use crate::api::Api;
 const NODES: usize = 4;
 /// What runs beside kube-controller-manager, which is no part of it.
 const WITHOUT: &str = "kube-scheduler,metrics-server";
-/// What kube-controller-manager does not do either.
+/// All but what kube-controller-manager does not do.
 const WITH: &str = "*,-local-path-provisioner,-service-lb-controller";
 
-/// Plug-ins that are off where no controller of ours ends what they begin.
+/// Plug-ins that would be off where no controller of ours ends what they begin.
 const BEGUN: [&str; 3] =
     ["ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition"];
 

@@ -9,6 +9,7 @@ use super::canonical::{Canonical, canonical};
 use super::snapshot::{REFUSED, Snapshot};
 use crate::difference::{Class, Difference};
 use crate::expected::Expected;
+use crate::report::short;
 use crate::tree;
 
 /// How long a text may be when it is shown.
@@ -66,11 +67,11 @@ impl Findings {
                 let why = theirs.iter().filter_map(|refused| refused["why"].as_str());
                 self.refused.extend(why.map(|why| format!("{at}: {why}")));
             }
-            self.alike(&at, key, &theirs, &ours);
+            self.compare_alike(&at, key, &theirs, &ours);
         }
     }
 
-    fn alike(
+    fn compare_alike(
         &mut self,
         at: &str,
         (kind, name): (String, String),
@@ -122,7 +123,7 @@ impl Findings {
             let _ = writeln!(text, "{count:>6}  {reason}");
         }
         for refused in &self.refused {
-            let _ = writeln!(text, "refused by both: {}", short(refused));
+            let _ = writeln!(text, "refused by both: {}", short(refused, WIDTH));
         }
         let mut kind = "";
         for (difference, places) in found {
@@ -131,8 +132,8 @@ impl Findings {
                 let _ = writeln!(text, "\n== {kind}");
             }
             let _ = writeln!(text, "\n{}× {}", places.len(), difference.place);
-            let _ = writeln!(text, "  theirs: {}", short(&difference.theirs));
-            let _ = writeln!(text, "  ours:   {}", short(&difference.ours));
+            let _ = writeln!(text, "  theirs: {}", short(&difference.theirs, WIDTH));
+            let _ = writeln!(text, "  ours:   {}", short(&difference.ours, WIDTH));
             let shown: Vec<&str> = places.iter().map(String::as_str).take(show).collect();
             let _ = writeln!(text, "  {}", shown.join(", "));
         }
@@ -156,19 +157,12 @@ fn by_name(side: &Snapshot, managed_fields: bool) -> Objects {
         let is_event = kind == "Event";
         let alike = objects.entry((kind, name)).or_default();
         // Equal Events are told as often as chance puts them together.
-        if !is_event || alike.is_empty() {
+        if !is_event || !alike.contains(&content) {
             alike.push(content);
         }
     }
     objects.values_mut().for_each(|alike| alike.sort_by_key(Value::to_string));
     objects
-}
-
-fn short(text: &str) -> String {
-    if text.chars().count() <= WIDTH {
-        return text.to_owned();
-    }
-    text.chars().take(WIDTH).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -190,7 +184,7 @@ mod tests {
         let theirs =
             json!([pod("a-x2kbp", "Failed"), pod("a-b7qwr", "Running"), pod("b", "Running")]);
         let ours = json!([pod("a-zzzzz", "Running"), pod("a-bbbbb", "Pending")]);
-        let mut findings = Findings::new(Expected::read(expected).unwrap(), 1);
+        let mut findings = Findings::new(Expected::read("a.txt", expected).unwrap(), 1);
         findings.compare(&snapshot(theirs), &snapshot(ours), false);
         findings
     }

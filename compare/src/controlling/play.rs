@@ -12,23 +12,18 @@ use super::snapshot::{REFUSED, Resource, Snapshot, World, resources};
 use crate::api::Api;
 
 /// Nothing moves if nothing was written for so long.
-const QUIET: Duration = Duration::from_millis(3000);
+const QUIET: Duration = Duration::from_secs(3);
 /// How long to wait for that.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// How often it is looked.
+/// After so many looks a namespace should be usable, though the controllers may have just started.
+const LOOKS: usize = 300;
+/// How long it is until the next look.
 const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
 /// One of the two clusters.
 pub(super) struct Side {
     api: Api,
     resources: Vec<Resource>,
-}
-
-impl Side {
-    pub(super) async fn of(api: Api) -> Result<Self, String> {
-        let resources = resources(&api).await?;
-        Ok(Self { api, resources })
-    }
 }
 
 /// Plays the scenarios on both sides at once.
@@ -42,6 +37,11 @@ pub(super) async fn both(
 }
 
 impl Side {
+    pub(super) async fn of(api: Api) -> Result<Self, String> {
+        let resources = resources(&api).await?;
+        Ok(Self { api, resources })
+    }
+
     async fn play(&self, scenarios: &[Scenario]) -> Result<Vec<Snapshot>, String> {
         try_join_all(scenarios.iter().map(|scenario| self.namespace(scenario))).await?;
         self.quiet().await?;
@@ -64,10 +64,19 @@ impl Side {
         Ok(snapshots)
     }
 
+    /// Makes the namespace of a scenario, until Pods can be made in it.
     async fn namespace(&self, scenario: &Scenario) -> Result<(), String> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.name}});
-        self.api.create(&namespace).await.map(drop)
+        self.api.create(&namespace).await?;
+        let account = format!("/api/v1/namespaces/{}/serviceaccounts/default", scenario.name);
+        for _ in 0..LOOKS {
+            if self.api.get(&account).await?.is_some() {
+                return Ok(());
+            }
+            sleep(LOOKED_EVERY).await;
+        }
+        Err(format!("namespace {} gets no ServiceAccount: do controllers run?", scenario.name))
     }
 
     /// Does these steps; what is refused is told, so that it is compared as well.

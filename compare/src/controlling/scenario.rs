@@ -1,4 +1,4 @@
-//! What is done to both clusters, as [files](../../../scenarios) tell it.
+//! What is done to both clusters, as [files](../../scenarios) tell it.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) enum Step {
     PatchStatus(Value),
     /// An object by its names, and what becomes of its dependents.
     Delete(Delete),
-    /// So many seconds pass in any case.
+    /// So many seconds pass in any case, for all scenarios: those that need long come late.
     Wait(u64),
     /// Nothing moves any more, or it has been long enough; everything is compared.
     Settle,
@@ -64,10 +64,10 @@ impl Scenario {
             all.extend(Self::read(text).map_err(|error| format!("{file}.yaml: {error}"))?);
         }
         all.retain(|scenario| glob::fits(pattern, &scenario.name));
-        Ok(all)
+        if all.is_empty() { Err(format!("no scenario is called {pattern}")) } else { Ok(all) }
     }
 
-    /// Those of a file, whose first document has what others refer to.
+    /// Those of a file.
     fn read(text: &str) -> Result<Vec<Self>, serde_saphyr::Error> {
         let file: File = serde_saphyr::from_str(text)?;
         let named = file.scenarios.into_iter().map(|mut scenario| {
@@ -77,10 +77,9 @@ impl Scenario {
         Ok(named.collect())
     }
 
-    /// The steps between one comparison and the next.
+    /// The steps up to each comparison.
     pub(super) fn rounds(&self) -> impl Iterator<Item = &[Step]> {
-        let rounds = self.steps.split(|step| matches!(step, Step::Settle));
-        rounds.filter(|steps| !steps.is_empty())
+        self.steps.split_inclusive(|step| matches!(step, Step::Settle))
     }
 }
 

@@ -6,13 +6,17 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
+/// What it logs, among its files.
+const LOG: &str = "kube-controller-manager.log";
+
 /// Nobody else is elected and its requests are not slowed down; what it does is as by default.
 const FLAGS: [&str; 4] =
     ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=2000", "--kube-api-burst=4000"];
 
-/// The running program; when dropped it ends, and its files go.
+/// The running program; it ends when dropped.
 pub(super) struct Upstream {
-    _child: Child,
+    child: Child,
+    /// Where its files are.
     work: PathBuf,
 }
 
@@ -24,7 +28,7 @@ impl Upstream {
         let path = work.join("kubeconfig");
         std::fs::write(&path, kubeconfig)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        let log = work.join("kube-controller-manager.log");
+        let log = work.join(LOG);
         let log = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let program = directory.join("kube-controller-manager");
         let child = Command::new(&program)
@@ -36,12 +40,23 @@ impl Upstream {
             .spawn();
         let child =
             child.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-        Ok(Self { _child: child, work })
+        Ok(Self { child, work })
     }
-}
 
-impl Drop for Upstream {
-    fn drop(&mut self) {
+    /// Fails if it does not run any more: whatever differs then says nothing.
+    pub(super) fn runs(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let log = self.work.join(LOG);
+                Err(format!("kube-controller-manager has ended, {status}; see {}", log.display()))
+            }
+            Err(error) => Err(format!("cannot look at kube-controller-manager: {error}")),
+        }
+    }
+
+    /// Removes its files, which nobody needs to look at.
+    pub(super) fn forget(self) {
         let _ = std::fs::remove_dir_all(&self.work);
     }
 }

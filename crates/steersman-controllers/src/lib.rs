@@ -242,10 +242,10 @@ const FIELD_MANAGER: &str = "kube-controller-manager";
 /// controllers record by client-go's `tools/record` and write under the name of the program. Those that
 /// Kubernetes has elsewhere write under their own.
 fn as_upstream(controller: Controller) -> Controller {
-    let elsewhere = ["local-path", "service-lb"];
-    let elsewhere = elsewhere.iter().any(|prefix| controller.name().starts_with(prefix));
+    let elsewhere = [local_path_provisioner::NAME, service_lb::NAME];
+    let is_elsewhere = elsewhere.contains(&chosen_as(controller.name()));
     let controller = controller.event_form(EventForm::Counted);
-    if elsewhere { controller } else { controller.field_manager(FIELD_MANAGER) }
+    if is_elsewhere { controller } else { controller.field_manager(FIELD_MANAGER) }
 }
 
 /// The same, which count as Kubernetes' controllers do.

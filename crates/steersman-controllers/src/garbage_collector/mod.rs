@@ -93,7 +93,7 @@ enum Look {
     Again,
 }
 
-/// Collects garbage until told to stop, with a client that writes under the name it is to have.
+/// Collects garbage until told to stop; the client writes as all built-in controllers do.
 pub(crate) async fn run(
     client: Client,
     recorder: Recorder,

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::networking::v1::{IPAddress, ServiceCIDR};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use steersman::ObjectKey;
 use steersman::handler::Requests;
 use steersman::informer::Event;
@@ -52,6 +53,41 @@ impl Ranges {
 fn cidrs(range: &ServiceCIDR) -> Vec<Cidr> {
     let cidrs = range.spec.as_ref().and_then(|spec| spec.cidrs.as_ref());
     cidrs.into_iter().flatten().filter_map(|cidr| cidr.parse().ok()).collect()
+}
+
+/// Whether Services get addresses of the range.
+const READY: &str = "Ready";
+
+/// That a range can be used. There is no reason for it, which the framework's own conditions must have.
+pub(super) fn ready(now: Time) -> Condition {
+    condition("True", "", "Kubernetes Service CIDR is ready", now)
+}
+
+/// That a range waits for its addresses.
+pub(super) fn terminating(now: Time) -> Condition {
+    let message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create \
+                   a new ServiceCIDR";
+    condition("False", "Terminating", message, now)
+}
+
+fn condition(status: &str, reason: &str, message: &str, now: Time) -> Condition {
+    Condition {
+        type_: READY.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: now,
+        observed_generation: None,
+    }
+}
+
+/// Whether a range says so already, since whenever.
+pub(super) fn says(range: &ServiceCIDR, condition: &Condition) -> bool {
+    let conditions = range.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|it| {
+        let since = it.last_transition_time.clone();
+        *it == Condition { last_transition_time: since, ..condition.clone() }
+    })
 }
 
 /// Whether a range may go: others cover all of it, or each address that a Service has of it.

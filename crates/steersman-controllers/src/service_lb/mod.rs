@@ -27,13 +27,16 @@ use reconcile::Balancer;
 /// Kubernetes, each Service has only its own failures to wait for.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
+/// In Kubernetes it is a part of cloud-controller-manager.
+pub(crate) const NAME: &str = "service-lb-controller";
+
 /// The Service load balancer controller, which gives addresses of this pool.
 pub(crate) fn controller(pool: Cidr) -> Controller {
     let balancer = Balancer::new(pool);
     let balanced = balancer.clone();
     let nodes = Watch::<Node>::of().when(predicate::funcs().on_update(hosts::differ));
     Controller::of::<Service>()
-        .named("service-lb-controller")
+        .named(NAME)
         .when(predicate::funcs().on_update(needs_update))
         .only(concerns)
         .watches_with(nodes, EnqueueRequestsFromMapFunc::new(move |_: &Node| balanced.all()))

@@ -1,7 +1,7 @@
 //! The context of one reconcile: how it reads, writes and reports.
 //!
-//! Reads come from the shared caches, writes go to the server under the controller's name and
-//! are noted, so that the next reconcile of the same key sees them. Status is collected and
+//! Reads come from the shared caches, writes go to the server under the controller's field
+//! manager and are noted, so that the next reconcile of the same key sees them. Status is collected and
 //! written once, when the reconcile ends.
 
 mod applied;

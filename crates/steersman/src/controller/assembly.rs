@@ -94,12 +94,10 @@ impl Assembly {
             () = env.shutdown.cancelled() => return,
         }
         tracing::debug!(controller = name, "caches synced, workers start");
-        let manager = env.field_manager.unwrap_or_else(|| Arc::clone(&self.name));
-        let client = env.client.with_field_manager(manager);
         let cache = informer.cache().clone();
         let gains = Arc::clone(&keys);
         let (client, member) =
-            sharded::join(self.sharding, name, client, cache.clone(), gains, &view.seat);
+            sharded::join(self.sharding, name, env.client, cache.clone(), gains, &view.seat);
         let equipment = Equipment {
             client,
             caches: env.caches,

@@ -230,8 +230,6 @@ pub(crate) struct Environment {
     pub(crate) metrics: Metrics,
     /// Records events; each controller reports in its own name.
     pub(crate) recorder: Recorder,
-    /// The field manager of a controller's writes, if it is not to be its name.
-    pub(crate) field_manager: Option<Arc<str>>,
     pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -297,7 +295,8 @@ impl Controller {
 
     /// Writes under this field manager instead of the controller's name, as programs do whose controllers
     /// all go by the name of the program. Those that apply parts of the same object must not share one:
-    /// each would take back what the others applied.
+    /// each would take back what the others applied. And what was applied under one stays when a
+    /// controller gets another.
     #[must_use]
     pub fn field_manager(mut self, manager: &str) -> Self {
         self.field_manager = Some(manager.into());
@@ -325,7 +324,8 @@ impl Controller {
     /// Runs until the environment shuts down.
     pub(crate) async fn run(self, mut environment: Environment) {
         environment.recorder = environment.recorder.form(self.event_form);
-        environment.field_manager = self.field_manager;
+        let manager = self.field_manager.unwrap_or(self.name);
+        environment.client = environment.client.with_field_manager(manager);
         (self.run)(environment).await;
     }
 }

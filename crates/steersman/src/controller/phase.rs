@@ -27,8 +27,8 @@ pub enum ControllerPhase {
 pub(crate) struct Controllers(watch::Sender<BTreeMap<Arc<str>, ControllerPhase>>);
 
 impl Controllers {
-    /// Takes a name, which must be free: it is the field manager of the controller's writes, and
-    /// what logs and metrics call it.
+    /// Takes a name, which must be free: logs, metrics and Events call the controller by it, and so do
+    /// its writes unless they have another field manager.
     pub(crate) fn register(&self, name: &str) -> Result<()> {
         let is_new = self.0.send_if_modified(|phases| {
             let is_new = !phases.contains_key(name);

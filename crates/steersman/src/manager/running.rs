@@ -153,7 +153,6 @@ impl Running {
             caches,
             metrics: self.metrics.clone(),
             recorder: self.recorder.clone(),
-            field_manager: None,
             queues: self.queues.clone(),
             shutdown: CancellationToken::new(),
             records: self.records.clone(),

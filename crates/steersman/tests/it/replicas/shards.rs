@@ -227,7 +227,8 @@ fn failing(cluster: &Cluster, replica: &str) -> Running {
         .sharded(Sharding::new("default", "demo").identity(replica).handover_timeout(PATIENCE))
         .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
             Err(steersman::Error::message("no"))
-        });
+        })
+        .field_manager(replica); // whatever they write under, they share the keys of one controller
     Manager::new(cluster.client_over(&Link::seeded(1))).with(controller).start()
 }
 
