@@ -3,7 +3,8 @@
 //!
 //! Checks have the names that they have in Kubernetes, for those are what probes ask for and
 //! exclude: `etcd` is the store, whatever it is. What a hook does after the start upstream is done
-//! here before anything is served, so those checks only say that it is there.
+//! here before anything is served, so those checks only say that it is there. A few have nothing to do
+//! here, such as that of peers' endpoints: they are listed because clients ask for them by name.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -111,7 +111,8 @@ async fn version_and_health_are_told() {
     let hooks = "[+]poststarthook/priority-and-fairness-config-consumer ok\n\
                  [+]poststarthook/priority-and-fairness-filter ok\n\
                  [+]poststarthook/storage-object-count-tracker-hook ok\n\
-                 [+]poststarthook/start-apiextensions-informers ok\n";
+                 [+]poststarthook/start-apiextensions-informers ok\n\
+                 [+]poststarthook/start-apiextensions-controllers ok\n";
     assert!(lines.contains(hooks), "{lines}");
     let alive = api.get("/livez?verbose").await;
     let first = "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd ok\n";

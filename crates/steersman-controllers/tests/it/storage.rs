@@ -465,6 +465,7 @@ async fn a_volume_for_one_node_waits_until_the_other_has_given_it_back(
     disk(&cluster).await?;
     client.create(&claim("data", "", &json!({}))).await?;
     client.create(&user_on("node-0", "first")).await?;
+    cluster.eventually("first", is_ready).await?;
     // Simulated Pods do not wait for their volumes, and the claim may have been bound a moment later.
     cluster.advance(Duration::from_secs(2)).await;
     assert_eq!(attached_to(&cluster).await?, ["node-0"]);
