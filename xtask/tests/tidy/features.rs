@@ -25,10 +25,12 @@ const BUILT: [&[&str]; 9] = [
 
 /// What is built with its tests only. Without them nobody builds it alone, and as it is published,
 /// it asks for nothing that it does not use.
-const TESTED: [&[&str]; 4] = [
+const TESTED: [&[&str]; 6] = [
     &["-p", "steersman-apiserver"],
+    &["-p", "steersman-apiserver-tests"],
     &["-p", "steersman-rules"],
     &["-p", "steersman-store"],
+    &["-p", "steersman-store-tests"],
     &["-p", "xtask"],
 ];
 
