@@ -1,7 +1,5 @@
 //! `AdmissionReview`: the question to a webhook, and what its answer means.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use steersman_rules::names;
 use steersman_rules::resource::Resource;
@@ -11,6 +9,7 @@ use super::matching::Version;
 use super::request::Request;
 use crate::admission_registration::Webhook;
 use crate::status::{Details, Status};
+use crate::webhook_client::{ADMISSION_REVIEW, bytes};
 
 /// The one type of patches that there is.
 pub(super) const JSON_PATCH: &str = "JSONPatch";
@@ -130,7 +129,12 @@ pub(super) fn name_kind(body: &mut Value, resource: &Resource, subresource: &str
     }
 }
 
-/// Reads an answer; what is wrong with it counts as a failure to ask.
+/// What keeps an answer from being a review at all, whoever asked.
+pub(super) fn mistake(webhook: &Webhook, review: &Value) -> Option<String> {
+    ADMISSION_REVIEW.mistake(webhook.review_version?, review)
+}
+
+/// Reads an answer that is a review; what is wrong with it counts as a failure to ask.
 pub(super) fn answer(
     webhook: &Webhook,
     uid: &str,
@@ -144,8 +148,6 @@ pub(super) fn answer(
     if is_v1 {
         check(uid, role, review, response).map_err(invalid)?;
     }
-    let encoded = response["patch"].as_str().unwrap_or("");
-    let patch = STANDARD.decode(encoded).map_err(|error| invalid(error.to_string()))?;
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
     let annotations = annotations
@@ -155,7 +157,7 @@ pub(super) fn answer(
     let patch_type = response["patchType"].as_str().filter(|_| is_v1);
     Ok(Response {
         allowed: response["allowed"] == true,
-        patch: if role == Role::Mutating { patch } else { Vec::new() },
+        patch: if role == Role::Mutating { bytes(&response["patch"]) } else { Vec::new() },
         patch_type: patch_type.unwrap_or(JSON_PATCH).to_owned(),
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
         annotations: annotations.map(|(key, value)| (key, value.to_owned())).collect(),
@@ -179,7 +181,7 @@ fn check(uid: &str, role: Role, review: &Value, response: &Value) -> Result<(), 
              {group}/{version}, Kind={kind}"
         ));
     }
-    let has_patch = !text(&response["patch"]).is_empty();
+    let has_patch = !bytes(&response["patch"]).is_empty();
     let patch_type = response["patchType"].as_str();
     let why = match (role, has_patch, patch_type) {
         (Role::Mutating, true, None) => {

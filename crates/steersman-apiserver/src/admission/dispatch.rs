@@ -317,10 +317,14 @@ async fn heard(
     let question = question.map_err(|why| Refusal::Unreachable { why, code: 400 })?;
     let answered =
         server.origins.post(&*server.store, &webhook.target, &question, webhook.timeout).await;
-    let answered = answered.map_err(|error| Refusal::Unreachable {
-        why: format!("failed to call webhook: {error}"),
-        code: error.code(),
-    })?;
+    let uncalled = |why: &str, code: u16| Refusal::Unreachable {
+        why: format!("failed to call webhook: {why}"),
+        code,
+    };
+    let answered = answered.map_err(|error| uncalled(&error.to_string(), error.code()))?;
+    if let Some(why) = admission_review::mistake(webhook, &answered) {
+        return Err(uncalled(&why, 503));
+    }
     let response = admission_review::answer(webhook, &uid, role, &answered);
     let response = response.map_err(Refusal::not_understood)?;
     response.warnings.iter().for_each(|warning| request.call.warn(warning.clone()));
@@ -388,6 +392,7 @@ async fn mutated(
         return Err(Refusal::Unreachable { why, code: 400 });
     }
     let mut patched = patched(&before, &patch)?;
+    name_itself(request, &before, &patched)?;
     keep_kind(webhook, &before, &mut patched)?;
     let mut patched = decoded(request, version, patched)?;
     keep_managers(request, &before, &mut patched);
@@ -410,6 +415,28 @@ fn patched(object: &Value, patch: &[u8]) -> Result<Value, Refusal> {
         )),
         error => Refusal::Failed(Status::internal(&error.to_string())),
     })
+}
+
+/// Refuses a patch after which a custom resource does not say what it is: unlike others, it has no
+/// type that would say so for it.
+fn name_itself(request: &Request<'_>, before: &Value, patched: &Value) -> Result<()> {
+    let Request { resource, .. } = request;
+    if !(resource.is_custom() && before["kind"] == *resource.kind && patched.is_object()) {
+        return Ok(());
+    }
+    let lacks = |field: &str| patched[field].is_null() || patched[field] == "";
+    if lacks("kind") {
+        let text = html_escaped(&patched.to_string());
+        return Err(Status::internal(&format!("Object 'Kind' is missing in '{text}'")));
+    }
+    if lacks("apiVersion") {
+        let kind = patched["kind"].as_str().unwrap_or_default();
+        return Err(Status::failure(format!(
+            "/, Kind={kind} is unstructured and is not suitable for converting to {:?}",
+            resource.api_version()
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses a patch that leaves no object, or one of another kind.

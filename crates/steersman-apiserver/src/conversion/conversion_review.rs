@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
-use steersman_rules::patch::printed_type;
+use steersman_rules::patch::{json_type, printed_type};
 use steersman_rules::{metadata, names};
 use tokio::time::Instant;
 
 use crate::metrics::Conversion;
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::webhook_client::Converter;
+use crate::webhook_client::{CONVERSION_REVIEW, Converter};
 
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -85,6 +85,9 @@ impl Converter {
             .post(&*server.store, &self.target, &question, TIMEOUT)
             .await
             .map_err(|error| failed(Failure::CALL, &error.to_string()))?;
+        if let Some(why) = CONVERSION_REVIEW.mistake(review, &answer) {
+            return Err(failed(Failure::CALL, &why));
+        }
         let converted =
             read(review, &uid, answer).map_err(|why| failed(Failure::MALFORMED, &why))?;
         if converted.len() != objects.len() {
@@ -157,6 +160,9 @@ fn read(review_version: &str, uid: &str, mut answer: Value) -> Result<Vec<Value>
 /// A converted object with the metadata that it had, or what is wrong with it. Kubernetes lets each
 /// object be converted by itself, also those of a list, so that every one is the first.
 fn checked(before: &Value, mut after: Value, api_version: &str) -> Result<Value, String> {
+    if !after.is_object() {
+        return Err(no_object(&after));
+    }
     let what = kind_of(before);
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or("").to_owned();
     let kind = text(&after, "kind");
@@ -187,6 +193,17 @@ fn checked(before: &Value, mut after: Value, api_version: &str) -> Result<Value,
     restore_metadata(before, &mut after)
         .map_err(|why| format!("conversion webhook for {what} returned invalid metadata: {why}"))?;
     Ok(after)
+}
+
+/// Why something is no object, as Go's decoder says it. Of null it sees nothing at all.
+fn no_object(value: &Value) -> String {
+    match value {
+        Value::Null => "unexpected end of JSON input".to_owned(),
+        _ => format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(value)
+        ),
+    }
 }
 
 /// Gives an object back the metadata that it had; labels and annotations stay as they are now.
@@ -320,6 +337,15 @@ mod tests {
             let error = checked(&before, after, "example.com/v2").unwrap_err();
             let start = "conversion webhook for example.com/v1, Kind=Widget returned invalid ";
             assert!(error.starts_with(&format!("{start}{why}")), "{error}");
+        }
+        for (value, why) in [
+            (json!(null), "unexpected end of JSON input"),
+            (
+                json!("x"),
+                "json: cannot unmarshal string into Go value of type map[string]interface {}",
+            ),
+        ] {
+            assert_eq!(checked(&before, value, "example.com/v2").unwrap_err(), why);
         }
         let unkind = json!({"apiVersion": "example.com/v2"});
         let error = checked(&before, unkind, "example.com/v2").unwrap_err();

@@ -12,7 +12,8 @@
 //! from here speaks the version of the request, and what goes into the store speaks the storage
 //! version. With `None` lists and watches do so one by one, when they tell an object ([`shown`]).
 //! Documents that already speak the right version are not touched, so whoever reads the storage
-//! version pays nothing. Nothing is locked while a webhook is asked. [`known`] is for server-side
+//! version pays nothing. What lies in a version that its definition has no more is told to nobody,
+//! whatever the strategy. Nothing is locked while a webhook is asked. [`known`] is for server-side
 //! apply, which must compare objects in the versions of all who own fields of it.
 
 mod conversion_review;
@@ -47,8 +48,14 @@ pub(crate) fn asks(resource: &Resource) -> bool {
     asked(resource).is_some()
 }
 
+/// Whether it takes more than to change `apiVersion` to read objects of a resource.
+pub(crate) fn is_needed(resource: &Resource) -> bool {
+    Strategy::of(resource).is_some()
+}
+
 /// A stored object as its resource has it now: in its version, by the schemas of both versions.
 pub(crate) async fn read(server: &Server, resource: &Resource, stored: Stored) -> Result<Stored> {
+    Strategy::check(resource, &stored)?;
     let Some(strategy) = Strategy::of(resource) else {
         return Ok(stored.refreshed(&resource.schema));
     };
@@ -111,6 +118,7 @@ pub(crate) async fn entries(
     resource: &Resource,
     mut entries: Vec<Entry>,
 ) -> Result<Vec<Entry>> {
+    check(resource, &entries)?;
     if asks(resource) {
         all(server, resource, entries.iter_mut().collect()).await?;
     }
@@ -123,6 +131,9 @@ pub(crate) async fn events(
     resource: &Resource,
     events: Vec<Arc<Event>>,
 ) -> Result<Vec<Arc<Event>>> {
+    for event in &events {
+        check(resource, event.current.iter().chain(&event.previous))?;
+    }
     if !asks(resource) {
         return Ok(events);
     }
@@ -130,6 +141,14 @@ pub(crate) async fn events(
     let entries = events.iter_mut().flat_map(|event| [&mut event.current, &mut event.previous]);
     all(server, resource, entries.flatten().collect()).await?;
     Ok(events.into_iter().map(Arc::new).collect())
+}
+
+/// Refuses what lies in a version that a definition has no more.
+fn check<'a>(resource: &Resource, entries: impl IntoIterator<Item = &'a Entry>) -> Result<()> {
+    if !resource.is_custom() {
+        return Ok(());
+    }
+    entries.into_iter().try_for_each(|entry| Strategy::check(resource, &Stored::from(entry)))
 }
 
 /// Lets a webhook convert the documents that need it. None of them is looked at again, so the

@@ -11,41 +11,66 @@ use steersman_rules::versions;
 use steersman_store::Revision;
 
 use crate::document::{Growth, Stored, encode, items};
-use crate::status::Result;
+use crate::status::{Result, Status};
 use crate::webhook_client::Converter;
 
 /// How the objects of a definition read in its versions. Its resources carry it, so that whoever
 /// began to read by a definition ends by the same.
 #[derive(Debug)]
 pub(crate) struct Strategy {
+    /// Every `apiVersion` that the definition has, served or not.
+    versions: Vec<String>,
     /// Who converts; nobody where only `apiVersion` changes.
     webhook: Option<Arc<Converter>>,
-    /// What the versions know that are served or stored, by `apiVersion`. What lies in another one
-    /// stays as its version knew it when it was written.
+    /// What the versions know that are served or stored, by `apiVersion`; nothing where nothing but
+    /// `apiVersion` differs between them, which is so in nearly all definitions. What lies in one that
+    /// is neither stays as that version knew it when it was written.
     schemas: HashMap<String, Schema>,
 }
 
 impl Strategy {
-    /// The strategy of a definition that was written at a revision. There is none where nothing
-    /// but `apiVersion` differs between its versions, which is so in nearly all.
+    /// The strategy of a definition that was written at a revision.
     pub(crate) fn of_definition<'a>(
         definition: &Value,
         resources: impl Iterator<Item = &'a Resource>,
         revision: Revision,
-    ) -> Option<Self> {
+    ) -> Self {
+        let spec = &definition["spec"];
+        let group = spec["group"].as_str().unwrap_or_default();
+        let names = items(&spec["versions"]).iter().filter_map(|version| version["name"].as_str());
+        let versions = names.map(|name| format!("{group}/{name}")).collect();
         let webhook = Converter::of(definition);
-        if webhook.is_none() && !differs(items(&definition["spec"]["versions"])) {
-            return None;
+        if webhook.is_none() && !differs(items(&spec["versions"])) {
+            return Self { versions, webhook, schemas: HashMap::new() };
         }
         let schema = |resource: &Resource| {
             (resource.api_version(), resource.schema.clone().since(revision.0))
         };
-        Some(Self { webhook, schemas: resources.map(schema).collect() })
+        Self { versions, webhook, schemas: resources.map(schema).collect() }
     }
 
-    /// The strategy that a resource carries.
+    /// The strategy that a resource carries, if it takes more than to change `apiVersion`.
     pub(super) fn of(resource: &Resource) -> Option<&Self> {
+        let strategy = Self::carried(resource)?;
+        (strategy.webhook.is_some() || !strategy.schemas.is_empty()).then_some(strategy)
+    }
+
+    fn carried(resource: &Resource) -> Option<&Self> {
         resource.converter.as_ref()?.get()
+    }
+
+    /// Refuses to read what lies in a version that the definition has no more, as
+    /// [`ConvertToVersion`](https://github.com/kubernetes/apiextensions-apiserver/blob/v0.36.4/pkg/apiserver/conversion/converter.go)
+    /// does. It goes when the definition goes, for the server itself deletes it unread.
+    pub(super) fn check(resource: &Resource, stored: &Stored) -> Result<()> {
+        let Some(strategy) = Self::carried(resource) else { return Ok(()) };
+        let version = stored.api_version().unwrap_or_default();
+        match strategy.versions.iter().any(|known| known == version) {
+            true => Ok(()),
+            false => Err(Status::failure(format!(
+                "request to convert CR from an invalid group/version: {version}"
+            ))),
+        }
     }
 
     pub(super) fn webhook(&self) -> Option<&Converter> {

@@ -92,7 +92,7 @@ pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let Defined { served, unserved_storage } = definitions::resources(definition);
     let versions = served.iter().chain(&unserved_storage);
     let strategy = Strategy::of_definition(definition, versions, revision);
-    let converter = strategy.map(|strategy| ConverterHandle::new(Arc::new(strategy)));
+    let converter = Some(ConverterHandle::new(Arc::new(strategy)));
     let computed = server.extended.computed.get(name);
     let is_watched = computed.is_some_and(|computed| computed.watch_period().is_some());
     let dated = |resource: Resource| Resource {

@@ -48,7 +48,8 @@ impl Frames {
         // A table tells ages, which are others at the next moment, and what is older than its
         // schema, or of a kind whose versions differ, reads as this watch's schema has it.
         let resource = &self.view.resource;
-        let own = resource.schema.is_newer_than(object.revision.0) || resource.converter.is_some();
+        let own =
+            resource.schema.is_newer_than(object.revision.0) || conversion::is_needed(resource);
         if self.view.output.shape == Shape::Table || own {
             return write().into();
         }

@@ -159,7 +159,7 @@ async fn take<'a>(
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
     // Those of a definition whose versions differ may have to be converted.
-    let all = options.selector.is_empty() && call.resource.converter.is_none();
+    let all = options.selector.is_empty() && !conversion::is_needed(&call.resource);
     let turn = if all { TURN_UNREAD } else { TURN };
     let mut bytes = 0;
     for (index, entry) in entries.iter().enumerate() {

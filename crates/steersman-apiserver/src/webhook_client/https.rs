@@ -13,14 +13,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
-use rustls::{CertificateError, Error};
 use steersman_store::Store;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::backend::{self, BackendError};
 use super::target::{Connection, Target};
-use super::{BrokenOff, Pieces};
+use super::{BrokenOff, Pieces, words};
 
 /// How long it may take to reach somebody whose answer may take as long as it likes.
 const DIAL_TIME: Duration = Duration::from_secs(30);
@@ -50,17 +49,20 @@ pub(super) enum SendError {
     /// There is nothing to dial.
     #[error("no address")]
     NoAddress,
+    /// Nobody has that name.
+    #[error("dial tcp: lookup {host}: no such host")]
+    Lookup { host: String },
     /// Nobody listens there, or it cannot be reached.
-    #[error("{}", dial_text(address, error))]
+    #[error("{}", words::dial(address, error))]
     Dial { address: String, error: io::Error },
     /// There is no trust, or another protocol.
-    #[error("{}", tls_text(.0))]
+    #[error("{}", words::tls(.0))]
     Tls(io::Error),
     /// The other side does not speak HTTP, or hung up.
-    #[error("{}", http_text(.0))]
+    #[error("{}", words::http(.0))]
     Http(hyper::Error),
     /// The answer broke off, or is too large.
-    #[error("{0}")]
+    #[error("{}", words::body(&**.0))]
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -130,7 +132,7 @@ fn streamed(target: &Arc<Target>, connection: Connection, response: Incoming) ->
                     return Some((Ok(piece), Some((body, connection, target))));
                 }
                 Some(Err(error)) => {
-                    let broken = BrokenOff(http_text(&error));
+                    let broken = BrokenOff(words::body(&error));
                     return Some((Err(broken), None));
                 }
                 None => {
@@ -241,74 +243,32 @@ async fn addresses(store: &dyn Store, target: &Target) -> Result<Vec<(String, u1
 async fn dial(store: &dyn Store, target: &Target) -> Result<TcpStream, SendError> {
     let mut failed = SendError::NoAddress;
     for (host, port) in addresses(store, target).await? {
-        match TcpStream::connect((host.as_str(), port)).await {
+        match dial_host(&host, port).await {
             Ok(stream) => return Ok(stream),
-            Err(error) => {
-                failed = SendError::Dial { address: host_and_port(&host, port), error };
-            }
+            Err(error) => failed = error,
         }
     }
     Err(failed)
 }
 
+/// Reaches the first address of a host that can be reached; of those that cannot, the first is
+/// told.
+async fn dial_host(host: &str, port: u16) -> Result<TcpStream, SendError> {
+    let found = lookup_host((host, port)).await;
+    let addresses = found.map_err(|_| SendError::Lookup { host: host.to_owned() })?;
+    let mut failed = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => {
+                failed.get_or_insert(SendError::Dial { address: address.to_string(), error });
+            }
+        }
+    }
+    Err(failed.unwrap_or(SendError::NoAddress))
+}
+
 /// As Go writes them together.
 fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
-fn dial_text(address: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            format!("dial tcp {address}: connect: connection refused")
-        }
-        _ => format!("dial tcp {address}: {error}"),
-    }
-}
-
-fn tls_text(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    match inner {
-        // An authority of the same name that has not signed it is as unknown.
-        Some(Error::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) => "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-            .to_owned(),
-        Some(Error::InvalidCertificate(
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. },
-        )) => {
-            "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
-                .to_owned()
-        }
-        Some(Error::InvalidCertificate(CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        })) => {
-            let names = presented.iter().map(|name| bare(name));
-            let expected = expected.to_str();
-            let names = names.collect::<Vec<_>>().join(", ");
-            format!(
-                "tls: failed to verify certificate: x509: certificate is valid for {names}, not \
-                 {expected}"
-            )
-        }
-        Some(error) => format!("tls: failed to verify certificate: {error}"),
-        None => error.to_string(),
-    }
-}
-
-/// What stands in `DnsName("…")` or `IpAddress(…)`.
-fn bare(name: &str) -> &str {
-    let inner = name.split_once('(').map_or(name, |(_, rest)| rest.trim_end_matches(')'));
-    inner.trim_matches('"')
-}
-
-/// An error with what caused it, for hyper's errors tell little by themselves.
-fn http_text(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

@@ -4,19 +4,25 @@
 //!
 //! [`target`] reads a `clientConfig`, [`kubeconfig`] the file that names a webhook on the command
 //! line, [`https`] speaks to the network, with whom [`trust`] lets it; [`backend`] finds out where a
-//! service is; [`answers`] remembers what was answered. Servers in this process are known by their
+//! service is; [`answers`] remembers what was answered, and [`typed`] says what of it no webhook may
+//! answer. Servers in this process are known by their
 //! origin ([`Origins`]) and called without a socket, so that a cluster on virtual time can have
-//! webhooks. What goes wrong is told as Go's client tells it, for operators know those texts.
+//! webhooks. What goes wrong is told as Go's client tells it ([`words`]), for operators know those
+//! texts.
 //! Nothing is locked while anything is awaited.
 
 mod answers;
 mod backend;
 mod converter;
+mod encoded;
 mod https;
 mod kubeconfig;
 mod path;
+mod review_types;
 mod target;
 mod trust;
+mod typed;
+mod words;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -30,7 +36,9 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, header};
 use http_body_util::BodyDataStream;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use steersman_rules::body::{json, syntax, yaml};
+use steersman_rules::patch::json_type;
 use steersman_store::Store;
 use tokio::time::sleep;
 
@@ -38,10 +46,13 @@ pub(crate) use answers::{Answers, Key};
 pub(crate) use backend::Service;
 pub(crate) use converter::Converter;
 pub use kubeconfig::{KubeconfigError, WebhookEndpoint};
+pub(crate) use review_types::{ADMISSION_REVIEW, CONVERSION_REVIEW};
 pub(crate) use target::Target;
 pub(crate) use trust::ClientIdentity;
+pub(crate) use typed::bytes;
 
 use crate::fairness::elsewhere;
+use crate::negotiate::no_object;
 use crate::status::panic_text;
 
 /// How often a webhook is asked when it has too much to do, or fails.
@@ -337,10 +348,41 @@ fn read(response: &Response<Bytes>) -> Result<Value, String> {
     let body = response.body();
     let code = response.status().as_u16();
     if READ.contains(&code) {
-        return serde_json::from_slice(body)
-            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"));
+        return document(body);
     }
     Err(told(body).unwrap_or_else(|| meant(code, &shown(response))))
+}
+
+/// The largest answer that is read as YAML, which takes long.
+const YAML_MAX: usize = 3 << 20;
+
+/// The document that was answered. As in Kubernetes, what does not begin as a JSON object is read as
+/// YAML.
+fn document(body: &[u8]) -> Result<Value, String> {
+    let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let is_json = body.trim_ascii_start().starts_with(b"{") || body.len() > YAML_MAX;
+    let value = match is_json {
+        true => {
+            let read = json::plain(body);
+            read.map_err(|error| unread(syntax::complaint(body, &error)))?.0
+        }
+        false => yaml::read(body).map_err(|error| yaml::complaint(body, &error))?,
+    };
+    match &value {
+        Value::Object(fields) => {
+            let texts = ["apiVersion", "kind"].map(|field| (field, fields.get(field)));
+            let odd = texts.into_iter().find_map(|(field, value)| {
+                let value = value.filter(|value| !(value.is_null() || value.is_string()))?;
+                Some(format!(
+                    "json: cannot unmarshal {} into Go struct field .{field} of type string",
+                    json_type(value)
+                ))
+            });
+            odd.map_or(Ok(value), |why| Err(unread(why)))
+        }
+        Value::Null => Ok(Value::Object(Map::new())),
+        _ => Err(no_object(&value)),
+    }
 }
 
 /// What a failure says that is a Status.
@@ -451,6 +493,25 @@ mod tests {
             ),
         ] {
             assert_eq!(read(&answered(code, media_type, body)).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn a_document_is_an_object_in_json_or_yaml() {
+        for body in ["{\"a\": 1}", " {\"a\": 2, \"a\": 1}", "a: 1"] {
+            assert_eq!(read(&answered(200, "", body)).unwrap(), serde_json::json!({"a": 1}));
+        }
+        let start = "couldn't get version/kind; json parse error: ";
+        for (body, why) in [
+            ("{\"a\": nope}", "invalid character 'o' in literal null (expecting 'u')"),
+            ("{} x", "invalid character 'x' after top-level value"),
+            ("{", "unexpected end of JSON input"),
+            ("nope", "json: cannot unmarshal string into Go value of type struct {"),
+            ("[]", "json: cannot unmarshal array into Go value of type struct {"),
+            ("{\"kind\": 1}", "json: cannot unmarshal number into Go struct field .kind of type"),
+        ] {
+            let error = read(&answered(200, "", body)).unwrap_err();
+            assert!(error.starts_with(&format!("{start}{why}")), "{error}");
         }
     }
 }

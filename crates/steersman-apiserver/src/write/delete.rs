@@ -75,9 +75,9 @@ impl Swap for Deletion<'_> {
         let Self { writer, place, options, .. } = *self;
         let stored = Stored::from(entry);
         let old = stored.decode(&version(writer, &stored))?;
+        let seen = seen(writer, &stored, &old).await?;
         check_preconditions(writer, &old, options)?;
         if let Some(request) = writer.asks(Operation::Delete, named(writer, place)) {
-            let seen = seen(writer, &stored, &old).await?;
             request.with_options(options.to_document()).delete(&seen).await?;
         }
         let marked = Arc::new(mark(writer, &old, options));
@@ -133,16 +133,18 @@ fn ends_gracefully(resource: &Resource) -> bool {
 }
 
 /// The version to delete an object in. Deletion concerns metadata alone, so a custom resource
-/// stays in the version in which it is stored, and nobody need convert it.
+/// stays in the version in which it is stored.
 fn version(writer: &Writer<'_>, stored: &Stored) -> String {
     let custom = writer.resource.is_custom();
     let own = stored.api_version().filter(|_| custom);
     own.unwrap_or(&writer.api_version).to_owned()
 }
 
-/// The object as whoever is asked about its deletion sees it: in the version of the request.
+/// The object as a client that deletes it, and whoever is asked about that, sees it: in the version
+/// of the request. As in Kubernetes, what cannot be read in that version is not deleted in it. The
+/// server itself also deletes what nobody converts, so that a definition can always go.
 async fn seen<'a>(writer: &Writer<'_>, stored: &Stored, old: &'a Value) -> Result<Cow<'a, Value>> {
-    if old["apiVersion"] == writer.api_version {
+    if old["apiVersion"] == writer.api_version || writer.call.is_none() {
         return Ok(Cow::Borrowed(old));
     }
     let stored = conversion::read(writer.server, writer.resource, stored.clone()).await?;

@@ -13,10 +13,10 @@ use crate::api::{Api, names, version};
 use crate::crd::{DEFINITIONS, WIDGETS, definition, until_gone, widget};
 use crate::webhooks::{json_handler, message};
 
-const V2: &str = "/apis/example.com/v2/namespaces/default/widgets";
+pub(crate) const V2: &str = "/apis/example.com/v2/namespaces/default/widgets";
 const APPLY: &str = "application/apply-patch+yaml";
 
-fn two_versions() -> Value {
+pub(crate) fn two_versions() -> Value {
     let mut definition = definition();
     definition["spec"]["versions"][1]["schema"]["openAPIV3Schema"] = json!({
         "type": "object",
@@ -73,7 +73,7 @@ fn converted(object: &Value, to: &str) -> Value {
     object
 }
 
-fn review(review: &Value) -> Value {
+pub(crate) fn review(review: &Value) -> Value {
     let request = &review["request"];
     let to = request["desiredAPIVersion"].as_str().unwrap();
     let objects = request["objects"].as_array().unwrap().iter();
@@ -86,12 +86,12 @@ fn review(review: &Value) -> Value {
     })
 }
 
-struct Setup {
-    api: Api,
-    asked: Arc<AtomicUsize>,
+pub(crate) struct Setup {
+    pub(crate) api: Api,
+    pub(crate) asked: Arc<AtomicUsize>,
 }
 
-async fn setup() -> Setup {
+pub(crate) async fn setup() -> Setup {
     let api = Api::start().await;
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -112,7 +112,7 @@ fn wide(name: &str, width: i64) -> Value {
 }
 
 /// The document in the store.
-async fn stored(api: &Api, name: &str) -> Value {
+pub(crate) async fn stored(api: &Api, name: &str) -> Value {
     let key = format!("/registry/example.com/widgets/default/{name}");
     let entry = api.store.get(&key).await.unwrap().unwrap();
     serde_json::from_slice(&entry.value).unwrap()

@@ -69,6 +69,7 @@ mod store_faults;
 mod subresources;
 mod tokens;
 mod typed;
+mod unreadable;
 mod unset;
 mod update;
 mod validation;

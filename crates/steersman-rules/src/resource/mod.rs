@@ -62,8 +62,8 @@ pub struct Resource {
     pub deprecation: Option<Text>,
     /// The `apiVersion` in which objects of a custom resource are stored.
     pub stored_as: Option<Text>,
-    /// What converts a custom resource between its versions, if these differ or a webhook does it, so
-    /// that it takes more than to change `apiVersion`.
+    /// What knows the versions of a custom resource and converts between them, where that takes more
+    /// than to change `apiVersion`.
     pub converter: Option<ConverterHandle>,
     /// What the server itself does when an object is written, if anything.
     pub effect: Option<Effect>,

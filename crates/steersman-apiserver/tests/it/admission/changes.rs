@@ -15,7 +15,8 @@ use super::set;
 use crate::api::{Api, CONFIG_MAPS, config_map, deployment};
 use crate::crd::{DEFINITIONS, WIDGETS, definition, widget};
 use crate::webhooks::{
-    MUTATING, VALIDATING, allowed, configure, message, serve, serve_here, webhook, webhook_with,
+    MUTATING, VALIDATING, allowed, configure, message, patched, serve, serve_here, webhook,
+    webhook_with,
 };
 
 #[tokio::test(start_paused = true)]
@@ -197,6 +198,35 @@ async fn a_patch_that_breaks_the_object_is_refused() {
     api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(500);
     serve_here(&api, |_| set("/metadata/namespace", &json!("other")));
     api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_after_which_a_custom_resource_does_not_say_what_it_is_is_refused() {
+    let api = Api::start().await;
+    api.post(DEFINITIONS, &definition()).await.ok();
+    let rules = json!({"rules": [{
+        "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"],
+        "operations": ["*"],
+    }]});
+    configure(&api, MUTATING, "a", &[webhook_with("breaker", &rules)]).await;
+    let lacking = "Internal error occurred: Object 'Kind' is missing in '{";
+    for (patch, start) in [
+        (json!({"op": "remove", "path": "/kind"}), format!("{lacking}\"apiVersion\":")),
+        (json!({"op": "replace", "path": "/kind", "value": null}), format!("{lacking}\"apiVer")),
+        (json!({"op": "replace", "path": "", "value": {}}), format!("{lacking}}}'")),
+        (
+            json!({"op": "remove", "path": "/apiVersion"}),
+            "/, Kind=Widget is unstructured and is not suitable for converting to \
+             \"example.com/v1\""
+                .to_owned(),
+        ),
+    ] {
+        let told = patch.clone();
+        serve_here(&api, move |_| patched(&json!([told])));
+        let refused = api.post(WIDGETS, &widget("a", 1)).await.refused(500);
+        assert!(message(&refused).starts_with(&start), "{patch}: {refused}");
+    }
+    api.get(&format!("{WIDGETS}/a")).await.refused(404);
 }
 
 #[tokio::test(start_paused = true)]

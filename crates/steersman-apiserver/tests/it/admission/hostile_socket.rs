@@ -62,8 +62,8 @@ async fn whatever_comes_from_a_socket_is_a_failure_to_ask_and_ends_in_time() {
     });
     let silent: Script = Arc::new(|index| (index == usize::MAX).then(Vec::new));
     for (script, why) in [
-        (says(""), ""),
-        (says("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"), ""),
+        (says(""), "timeout=2s\": EOF"),
+        (says("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"), "timeout=2s\": unexpected EOF"),
         (says("SSH-2.0-OpenSSH\r\n"), ""),
         (
             says(
@@ -71,7 +71,10 @@ async fn whatever_comes_from_a_socket_is_a_failure_to_ask_and_ends_in_time() {
             ),
             "the server responded with the status code 302",
         ),
-        (says("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n\u{1}{}\n"), "json parse error"),
+        (
+            says("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n\u{1}{}\n"),
+            "failed to call webhook: yaml: ",
+        ),
         (endless, "length limit exceeded"),
         (headers, ""),
         (silent, "context deadline exceeded"),
@@ -94,6 +97,38 @@ async fn whatever_comes_from_a_socket_is_a_failure_to_ask_and_ends_in_time() {
             assert!(message(&refused).contains(why), "{why}: {refused}");
             assert!(message(&refused).len() < 4096, "{}", message(&refused).len());
         }
+    }
+}
+
+/// Says something to whoever connects, without TLS, and hangs up.
+async fn plain(text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(text.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn who_speaks_no_tls_is_told_of_as_go_tells_it() {
+    let pki = Pki::new(&[]).unwrap();
+    for (text, why) in [
+        ("", "EOF"),
+        ("SSH-2.0-OpenSSH\r\n", "tls: first record does not look like a TLS handshake"),
+    ] {
+        let api = Api::start().await;
+        let url = format!("https://localhost:{}/x", plain(text).await);
+        let config = json!({"url": url, "caBundle": STANDARD.encode(&pki.ca)});
+        let hook = webhook_with("far", &json!({"clientConfig": config}));
+        configure(&api, VALIDATING, "a", &[hook]).await;
+        let refused = api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(500);
+        let end = format!("failed to call webhook: Post \"{url}?timeout=10s\": {why}");
+        assert!(message(&refused).ends_with(&end), "{refused}");
     }
 }
 

@@ -32,6 +32,10 @@ fn self_signed(names: &[&str], until: (i32, u8, u8)) -> (rustls::ServerConfig, S
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let mut parameters = rcgen::CertificateParams::new(names).unwrap();
     parameters.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+    signed_by_itself(&parameters)
+}
+
+fn signed_by_itself(parameters: &rcgen::CertificateParams) -> (rustls::ServerConfig, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = parameters.self_signed(&key).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -97,17 +101,37 @@ async fn a_webhook_is_called_over_https_if_its_authority_is_the_one_that_is_conf
     let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
     let why = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
     assert!(message(&refused).contains(why), "{refused}");
-    let nobody = json!({"url": "https://localhost:1/x"});
-    let nobody = webhook_with("far", &json!({"clientConfig": nobody}));
-    api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [nobody]})).await.ok();
-    let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
-    assert!(message(&refused).contains("connection refused"), "{refused}");
+    for (url, why) in [
+        ("https://127.0.0.1:1/x", "dial tcp 127.0.0.1:1: connect: connection refused"),
+        ("https://nobody.invalid/x", "dial tcp: lookup nobody.invalid: no such host"),
+    ] {
+        let nobody = webhook_with("far", &json!({"clientConfig": {"url": url}}));
+        api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [nobody]})).await.ok();
+        let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
+        assert!(message(&refused).ends_with(why), "{refused}");
+    }
     let service = json!({"service": {"name": "hooks", "namespace": "default", "path": "/x"}});
     let service = webhook_with("far", &json!({"clientConfig": service}));
     api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [service]})).await.ok();
     let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
     let url = "Post \"https://hooks.default.svc:443/x?timeout=10s\"";
     assert!(message(&refused).contains(url), "{refused}");
+}
+
+#[tokio::test]
+async fn an_authority_that_shows_its_own_certificate_is_as_unknown_as_others() {
+    let api = Api::start().await;
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let (config, _) = signed_by_itself(&parameters);
+    let (port, _) = serve_tls(config).await;
+    let bundle = STANDARD.encode(Pki::new(&[]).unwrap().ca);
+    let url = format!("https://localhost:{port}/judge");
+    let config = json!({"clientConfig": {"url": url, "caBundle": bundle}});
+    configure(&api, VALIDATING, "a", &[webhook_with("far", &config)]).await;
+    let refused = api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(500);
+    let why = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    assert!(message(&refused).ends_with(why), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

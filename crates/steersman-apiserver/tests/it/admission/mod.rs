@@ -6,6 +6,7 @@ mod hostile;
 mod hostile_socket;
 mod https;
 mod matching;
+mod mistyped;
 
 use serde_json::{Value, json};
 
