@@ -83,10 +83,12 @@ fn options(call: &Call) -> Value {
             options[field] = true.into();
         }
     }
-    for field in ["container", "path"] {
-        if let Some(text) = query.text(field) {
-            options[field] = text.into();
-        }
+    if let Some(text) = query.text("container") {
+        options["container"] = text.into();
+    }
+    // Whatever the query says of it.
+    if !call.info.proxied.is_empty() {
+        options["path"] = call.info.proxied.as_str().into();
     }
     let command: Vec<&str> = query.all("command").collect();
     if !command.is_empty() {

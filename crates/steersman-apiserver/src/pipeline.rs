@@ -129,7 +129,7 @@ async fn try_answer(
         // On the heap, as all that is not on the way of a get: a future is copied as a whole.
         return Box::pin(aside(pipeline, &parts, (&path, &query), (flow, &asked), times)).await;
     }
-    let info = RequestInfo::parse(&parts.method, &path, query)?;
+    let info = RequestInfo::parse(&parts.method, &path, query)?.with_slash_of(parts.uri.path());
     let Some((resource, output)) = resolve_known(server, &info, wishes)? else {
         return Ok(reply::no_such_page());
     };

@@ -16,7 +16,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use std::sync::Arc;
 
-use crate::identity::{Identity, Issuance, params, user};
+use crate::identity::{Identity, Issuance, der, params, user};
 use crate::user::MASTERS;
 
 pub use crate::identity::PkiError;
@@ -184,7 +184,23 @@ pub(crate) fn client_certificate(
         not_after: identity.expires()?,
     };
     let certificate = pem("CERTIFICATE", &identity.issue(&issuance)?);
-    Ok(Certified { certificate, key: key.serialize_pem() })
+    Ok(Certified { certificate, key: elliptic(&key) })
+}
+
+/// A key in PEM as Go's programs write those of elliptic curves (SEC 1). In the other form it does not
+/// say what it is, and widespread clients in Java then take it for one of RSA.
+fn elliptic(key: &KeyPair) -> String {
+    /// How the inner part of PKCS #8 begins: its version, and that a secret of 32 bytes follows.
+    const SECRET: [u8; 5] = [0x02, 0x01, 0x01, 0x04, 0x20];
+    const PRIME256V1: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+    let pkcs8 = key.serialize_der();
+    let begins = pkcs8.windows(SECRET.len()).position(|window| window == SECRET);
+    let secret = begins.and_then(|at| pkcs8.get(at + SECRET.len()..)?.get(..32));
+    let Some(secret) = secret else { return key.serialize_pem() };
+    let curve = der::choice(0, true, &der::oid(&PRIME256V1));
+    let public = der::choice(1, true, &der::bits(key.public_key_raw()));
+    let parts: [&[u8]; 4] = [&der::integer(&[1]), &der::octets(secret), &curve, &public];
+    pem("EC PRIVATE KEY", &der::sequence(&parts))
 }
 
 /// Bytes in PEM.
@@ -193,4 +209,22 @@ fn pem(label: &str, bytes: &[u8]) -> String {
     let lines: Vec<&str> =
         text.as_bytes().chunks(64).filter_map(|line| str::from_utf8(line).ok()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `openssl` and Go read this form; whether it is the same key, rustls says, which signs with it.
+    #[test]
+    fn a_key_says_that_it_is_of_an_elliptic_curve() {
+        let key = KeyPair::generate().unwrap();
+        let text = elliptic(&key);
+        assert!(text.starts_with("-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEI"), "{text}");
+        let read = PrivateKeyDer::from_pem_slice(text.as_bytes()).unwrap();
+        assert!(matches!(read, PrivateKeyDer::Sec1(_)));
+        let signing = rustls::crypto::ring::sign::any_supported_type(&read).unwrap();
+        let public = signing.public_key().unwrap();
+        assert_eq!(&public[..], key.subject_public_key_info());
+    }
 }

@@ -35,6 +35,8 @@ pub struct RequestInfo {
     pub name: Option<String>,
     /// What stands behind the name.
     pub subresource: Option<String>,
+    /// What stands behind `proxy`, with the slash before it: what is asked for there.
+    pub proxied: String,
     /// The query parameters.
     pub query: Query,
     /// Who knows the method here.
@@ -186,6 +188,7 @@ impl RequestInfo {
             namespace: None,
             name: None,
             subresource: None,
+            proxied: String::new(),
             query,
             method: Known::ToAll,
         };
@@ -201,6 +204,15 @@ impl RequestInfo {
             Some(odd) => Err(Status::unprocessable(format!("dryRun: Unsupported value: {odd:?}"))),
             None => Ok(self.query.get("dryRun").is_some()),
         }
+    }
+
+    /// A slash at the end of the path belongs to what is asked for through a proxy.
+    pub fn with_slash_of(mut self, path: &str) -> Self {
+        let is_proxied = self.subresource.as_deref() == Some("proxy");
+        if is_proxied && path.ends_with('/') && !self.proxied.ends_with('/') {
+            self.proxied.push('/');
+        }
+        self
     }
 
     fn read_path(&mut self, path: &[Segment<'_>]) -> Result<()> {
@@ -223,7 +235,10 @@ impl RequestInfo {
             [resource, name] => (resource, Some(name), None),
             [resource, name, subresource] => (resource, Some(name), Some(subresource)),
             // What follows is a path on the other side.
-            [resource, name, proxy, ..] if proxy == "proxy" => (resource, Some(name), Some(proxy)),
+            [resource, name, proxy, rest @ ..] if proxy == "proxy" => {
+                self.proxied = rest.iter().flat_map(|part| ["/", part]).collect();
+                (resource, Some(name), Some(proxy))
+            }
             _ => return Err(Status::no_such_resource()),
         };
         if name.is_none() && self.namespace.as_deref() == Some("") {

@@ -26,7 +26,12 @@ const SET_LEAST: SignedDuration = SignedDuration::from_secs(1);
 thread_local! {
     /// Replaces the process's anchor on this thread; see [`start_at`].
     static THREAD: Cell<Option<Anchor>> = const { Cell::new(None) };
+    /// What [`next_nanosecond`] gave last on this thread.
+    static LAST: Cell<u64> = const { Cell::new(0) };
 }
+
+/// For how long a clock may stand still while [`next_nanosecond`] counts on.
+const STANDSTILL: u64 = 1_000_000;
 
 /// The current time.
 pub fn now() -> Timestamp {
@@ -88,11 +93,22 @@ pub fn micro_time_at(moment: tokio::time::Instant) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
+/// The nanoseconds since 1970, or a few more where this thread has asked before within the same one: a
+/// number of its own for what happens, in the order in which it does, also on a clock that stands still.
+pub(crate) fn next_nanosecond() -> u64 {
+    let now = u64::try_from(now().as_nanosecond()).unwrap_or(0);
+    let last = LAST.get();
+    let next = if (now..now + STANDSTILL).contains(&last) { last + 1 } else { now };
+    LAST.set(next);
+    next
+}
+
 /// Declares that it is now `timestamp` on this thread. For tests that run a whole cluster on
 /// one thread and want the same timestamps in every run.
 pub fn start_at(timestamp: Timestamp) {
     let instant = tokio::time::Instant::now().into_std();
     THREAD.set(Some(Anchor { instant, timestamp }));
+    LAST.set(0);
 }
 
 impl Anchor {
@@ -125,6 +141,18 @@ mod tests {
             let found = expected + SignedDuration::from_secs_f64(seconds);
             assert_eq!(apart(found, expected), SignedDuration::from_secs_f64(set));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_at_one_moment_has_numbers_in_its_order() {
+        start_at("2030-01-01T12:00:00Z".parse().unwrap());
+        let numbers = || [next_nanosecond(), next_nanosecond(), next_nanosecond()];
+        let noon = 1_893_499_200_000_000_000;
+        assert_eq!(numbers(), [noon, noon + 1, noon + 2]);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(next_nanosecond(), noon + 1_000_000);
+        start_at("2030-01-01T12:00:00Z".parse().unwrap());
+        assert_eq!(next_nanosecond(), noon, "the same in every run");
     }
 
     #[tokio::test(start_paused = true)]

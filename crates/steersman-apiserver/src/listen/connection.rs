@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, Method, Request, Response, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -206,6 +206,7 @@ async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<Answering>, Infallible> {
     let under_way = place.asked();
+    let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
     let headers = request.headers();
     let path = request.uri().path();
     let credentials = Credentials { headers, path, certificate: certificate.as_deref() };
@@ -240,10 +241,21 @@ async fn answer(
             response
         }
     };
+    let response = if is_head { without_body(response) } else { response };
     Ok(response.map(|body| {
         let under_way = if body.is_streamed() { under_way.lasting() } else { under_way };
         Answering { body, _under_way: under_way }
     }))
+}
+
+/// The answer to a HEAD, which has none: in HTTP/1.1 hyper leaves it out, in HTTP/2 it would send it, and
+/// clients take that for a broken stream.
+fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    Response::from_parts(parts, Bytes::new().into())
 }
 
 /// Nobody behind needs the credentials, nor may take for true what only a proxy may say.

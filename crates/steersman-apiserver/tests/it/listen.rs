@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, header};
+use http::{Method, Request, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -164,6 +164,23 @@ async fn both_versions_of_http_are_spoken() {
     let server = start().await;
     assert_eq!(server.ask_http2("/api/v1/namespaces/default").await, 200);
     assert_eq!(server.ask(Some(&server.pki.admin), get("/api/v1/namespaces/default")).await.0, 200);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_head_tells_how_long_it_is_and_has_no_body() {
+    let server = start().await;
+    for path in ["/livez/ping", "/version", "/api/v1/namespaces/default", "/apis/nope"] {
+        let mut sender = server.http2(Some(&server.pki.admin)).await;
+        let request = |method: Method| {
+            let request = Request::builder().uri(format!("https://localhost{path}"));
+            request.method(method).body(Full::<Bytes>::default()).unwrap()
+        };
+        let response = sender.send_request(request(Method::HEAD)).await.unwrap();
+        let length = response.headers()[header::CONTENT_LENGTH].clone();
+        assert_ne!(length, "0", "{path}");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(body.is_empty(), "{path}: {body:?}");
+    }
 }
 
 #[tokio::test]

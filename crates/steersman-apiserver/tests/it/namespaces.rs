@@ -54,6 +54,18 @@ async fn a_deleted_namespace_terminates_until_it_is_finalized() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_is_labelled_with_its_name_whichever_part_of_it_is_written() {
+    let api = Api::start().await;
+    api.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}})).await.ok();
+    let bare = json!({"metadata": {"name": "shop"}, "spec": {"finalizers": ["kubernetes"]}});
+    for path in ["finalize", "status"] {
+        let path = format!("/api/v1/namespaces/shop/{path}");
+        let written = api.put(&path, &bare).await.ok();
+        assert_eq!(written["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plain_update_does_not_finalize_a_namespace() {
     let api = Api::start().await;
     api.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}})).await.ok();

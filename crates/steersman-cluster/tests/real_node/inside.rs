@@ -44,9 +44,8 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
         .await;
     machine.run("reader", pod).await;
     let pod = machine.until("reader", is_ready).await;
-    let log = machine.log(&pod, "main", 0);
     let expected = "color red password pw name reader file red token ey part red";
-    assert!(log.contains(expected), "{log}");
+    machine.until_said(&pod, "main", expected).await;
     let patch = Patch::Merge(json!({"data": {"color": "blue"}}));
     machine.api::<ConfigMap>().patch("c", &PatchParams::default(), &patch).await.unwrap();
     machine
@@ -75,10 +74,10 @@ async fn an_image_is_a_volume_that_can_only_be_read() {
     pod["volumes"] = volume("localhost/busybox:1", "IfNotPresent");
     machine.run("reader", pod.clone()).await;
     let reader = machine.until("reader", is_ready).await;
-    let log = machine.log(&reader, "main", 0);
+    // As from Kubernetes 1.36 on.
+    let log = machine.until_said(&reader, "main", "programs can be run").await;
     assert!(log.contains("whole /image/bin/busybox part /part/busybox"), "{log}");
     assert!(log.contains("read-only"), "{log}");
-    assert!(log.contains("programs can be run"), "as from Kubernetes 1.36 on: {log}");
     let views = || machine.containerd.ctr(&["snapshots", "ls"]);
     let key = format!("steersman/{}/image", reader.metadata.uid.as_deref().unwrap_or_default());
     assert!(views().contains(&key), "{}", views());
@@ -92,8 +91,7 @@ async fn an_image_is_a_volume_that_can_only_be_read() {
     layered["volumes"] = volume("localhost/layered:1", "Never");
     machine.run("layered", layered).await;
     let reader = machine.until("layered", is_ready).await;
-    let log = machine.log(&reader, "main", 0);
-    assert!(log.contains("60 last 59"), "{log}");
+    machine.until_said(&reader, "main", "60 last 59").await;
 
     pod["volumes"] = volume("localhost/absent:1", "Never");
     machine.run("without", pod.clone()).await;
@@ -184,8 +182,7 @@ async fn what_the_node_cannot_do_is_refused_and_limits_reach_the_kernel() {
     limited["securityContext"] = json!({"runAsUser": 1000, "runAsGroup": 1001, "fsGroup": 1002});
     machine.run("limited", limited).await;
     let pod = machine.until("limited", is_ready).await;
-    let log = machine.log(&pod, "main", 0);
-    assert!(log.contains("uid=1000 gid=1001 groups=1001,1002"), "{log}");
+    machine.until_said(&pod, "main", "uid=1000 gid=1001 groups=1001,1002").await;
     assert_eq!(machine.cgroup(&pod, "memory", "memory.limit_in_bytes", "memory.max"), "33554432");
     machine.end().await;
 }

@@ -224,6 +224,15 @@ impl Machine {
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
+    /// Waits until a container, which runs before it has said anything, has said this; gives what else it
+    /// has said.
+    pub(crate) async fn until_said(&self, pod: &Pod, container: &str, text: &str) -> String {
+        let what = format!("{container} says {text:?}");
+        let says = async || self.log(pod, container, 0).contains(text);
+        self.until_true(&what, says).await;
+        self.log(pod, container, 0)
+    }
+
     /// Where the logs of a container are.
     pub(crate) fn logs(&self, pod: &Pod, container: &str) -> PathBuf {
         let uid = pod.uid().expect("it exists");

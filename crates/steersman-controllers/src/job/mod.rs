@@ -21,11 +21,14 @@ mod template;
 mod tests;
 mod tracking;
 
+use std::time::Duration;
+
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::informer::Event;
 use steersman::ownership::Selectors;
+use steersman::workqueue::ExponentialBackoff;
 use steersman::{Controller, Metrics};
 
 use backoff::Records;
@@ -34,6 +37,10 @@ pub(crate) use facts::{condition, finished};
 use metrics::JobMetrics;
 pub(crate) use orphans::{NAME as ORPHANS, controller as orphans};
 use reconcile::JobWorker;
+
+/// How long a Job that failed to be worked on waits: no Event is told more often than once a second,
+/// and what held it up is seen to be over within a minute.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The Job controller.
 pub(crate) fn controller(metrics: &Metrics) -> Controller {
@@ -64,6 +71,7 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
         .watches(move |pod: &Pod| adopting.of_orphan(&pod.metadata))
         .on_deleted(orphans::let_go)
         .concurrency(5)
+        .rate_limit(ExponentialBackoff::new(BACKOFF.0, BACKOFF.1))
         .reconcile(worker)
 }
 

@@ -15,6 +15,7 @@ use kube::core::Selector;
 use serde_json::{Value, json};
 use steersman::controller::Gone;
 use steersman::object::controller_of;
+use steersman::workqueue::ExponentialBackoff;
 use steersman::{Client, Context, Controller, ListOptions, Metrics, Next, ObjectKey, Result};
 
 use super::facts::{FINALIZER, finished, has_finalizer, is_ours};
@@ -33,6 +34,7 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
         .only(|pod| has_finalizer(pod) && may_be_left(pod))
         .reads::<Job>()
         .concurrency(5)
+        .rate_limit(ExponentialBackoff::new(super::BACKOFF.0, super::BACKOFF.1))
         .reconcile(reconcile)
 }
 

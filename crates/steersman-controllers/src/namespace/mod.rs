@@ -10,8 +10,14 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Namespace;
 use steersman::Controller;
+use steersman::workqueue::ExponentialBackoff;
+
+/// How long a namespace waits that could not be emptied.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(60));
 
 /// The namespace controller.
 pub(crate) fn controller() -> Controller {
@@ -19,6 +25,7 @@ pub(crate) fn controller() -> Controller {
         .named("namespace-controller")
         .only(|namespace| namespace.metadata.deletion_timestamp.is_some())
         .concurrency(10)
+        .rate_limit(ExponentialBackoff::new(BACKOFF.0, BACKOFF.1))
         .reconcile(reconcile::reconcile)
 }
 

@@ -67,16 +67,17 @@ async fn a_pod_tells_where_it_went_what_was_started_and_what_ends(cluster: Clust
     web.metadata.finalizers = Some(vec!["example.com/hold".into()]);
     cluster.client().create(&web).await?;
     cluster.eventually("web", is_ready).await?;
-    let present = |image: &str| {
+    let pulled = |image: &str| {
         format!(
-            "kubelet Normal Pulled: Container image \"{image}\" already present on machine and can \
-             be accessed by the pod"
+            "kubelet Normal Pulled: Successfully pulled image \"{image}\" in 1.2s (1.2s including \
+             waiting). Image size: 67108864 bytes."
         )
     };
     let started = |lines: &mut Vec<String>, image: &str| {
         lines.push("kubelet Normal Created: Container created".into());
         lines.push("kubelet Normal Started: Container started".into());
-        lines.push(present(image));
+        lines.push(format!("kubelet Normal Pulling: Pulling image \"{image}\""));
+        lines.push(pulled(image));
     };
     let mut expected = vec![
         "default-scheduler Normal Scheduled: Successfully assigned default/web to node-0".into(),
@@ -150,5 +151,19 @@ async fn a_pod_that_fits_nowhere_is_told_of_in_one_series(cluster: Cluster) -> R
     let failed = failed.unwrap();
     assert!(failed.metadata.name.as_deref().unwrap().starts_with("large."));
     assert_eq!(failed.action.as_deref(), Some("Scheduling"));
+    Ok(())
+}
+
+#[steersman::test]
+async fn lists_have_the_events_of_an_object_in_the_order_in_which_they_happened(
+    cluster: Cluster,
+) -> Result<()> {
+    let spec = json!({"containers": [{"name": "main", "image": "nginx:1"}]});
+    cluster.client().create(&pod("web", &spec)).await?;
+    cluster.advance(Duration::from_secs(2)).await;
+    let events: Vec<Counted> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let of_pod = events.iter().filter(|event| event.involved_object.name.as_deref() == Some("web"));
+    let reasons: Vec<&str> = of_pod.filter_map(|event| event.reason.as_deref()).collect();
+    assert_eq!(reasons, ["Scheduled", "Pulled", "Created", "Started"]);
     Ok(())
 }

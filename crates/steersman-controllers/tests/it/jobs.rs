@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event as Counted, Pod, ResourceQuota};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
-use steersman::Result;
+use steersman::{ListOptions, Result};
 use steersman_testkit::{Cluster, Faults};
 
 use crate::events::told;
@@ -368,5 +368,32 @@ async fn nothing_is_counted_twice_or_never_on_a_bad_network(cluster: Cluster) ->
         assert!(counted.0 >= 10 && counted.1 <= 3, "{seed}: {counted:?}");
         assert!(!pods.iter().any(has_finalizer), "{seed}");
     }
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_job_that_cannot_make_pods_tries_again_after_seconds_and_within_a_minute(
+    cluster: Cluster,
+) -> Result<()> {
+    let hard = json!({"pods": "0"});
+    let quota: ResourceQuota = object(json!({
+        "metadata": {"name": "none", "namespace": "default"}, "spec": {"hard": hard},
+    }));
+    cluster.client().create(&quota).await?;
+    cluster.eventually("none", |quota: &ResourceQuota| json!(quota.status)["hard"] == hard).await?;
+    cluster.client().create(&job("held", "steersman.dev/exit:0", &json!({}))).await?;
+    let tries = async || -> Result<i32> {
+        let events: Vec<Counted> =
+            cluster.client().list(&ListOptions::namespace("default")).await?;
+        let failed = |event: &&Counted| event.reason.as_deref() == Some("FailedCreate");
+        Ok(events.iter().filter(failed).filter_map(|event| event.count).sum())
+    };
+    cluster.advance(11 * SECOND).await;
+    assert_eq!(tries().await?, 4, "at once, and after 1, 3 and 7 seconds");
+    cluster.advance(60 * 60 * SECOND).await;
+    cluster.client().delete::<ResourceQuota>("none", &DeleteParams::default()).await?;
+    cluster.advance(70 * SECOND).await;
+    let held: Option<Job> = cluster.client().get("held").await?;
+    assert!(held.is_some_and(|job| has(&job, "Complete")));
     Ok(())
 }

@@ -10,9 +10,9 @@ use super::cut::cut;
 use super::identity::{COMBINED, Group, Identity, NOTE_MAX, event_name};
 use super::{EventForm, Reference};
 use crate::client::Client;
+use crate::clock;
 use crate::error::Result;
 use crate::object::ObjectKey;
-use crate::random;
 
 /// What is of one event, and not of all that are equal to it.
 pub(super) struct Origin {
@@ -41,7 +41,7 @@ impl Origin {
     /// An event that begins with this occurrence, which it may combine with others.
     pub(super) fn new(first: &Identity, combines: bool, time: MicroTime) -> Self {
         let Group { subject, .. } = &first.group;
-        let name = event_name(subject.regarding.name(), random::next_u64()).into();
+        let name = event_name(subject.regarding.name(), clock::next_nanosecond()).into();
         let note = || first.note.clone().unwrap_or_default();
         let spoken_for = combines.then(|| (subject.regarding.clone(), note()));
         Self { name, time, spoken_for }

@@ -110,7 +110,9 @@ fn one_of(text: &str, other: &str) -> Box<str> {
     if text.is_empty() { "Unspecified".into() } else { cut(text, REASON_MAX).into() }
 }
 
-/// The object's name, as far as it fits and the API takes it, and a number.
+/// The object's name, as far as it fits and the API takes it, and a number: as in client-go the
+/// nanosecond at which the event began, so that lists have an object's events in their order, and with
+/// them `kubectl describe`, which knows seconds only.
 pub(super) fn event_name(object: &str, number: u64) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let lower = object.to_ascii_lowercase();

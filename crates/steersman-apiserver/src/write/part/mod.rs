@@ -37,7 +37,7 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     if writer.subresource == "status" {
         writer.resource.rules.prepare_status_update(old, &mut result);
     }
-    if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
+    if matches!(writer.subresource, "ephemeralcontainers" | "finalize" | "resize") {
         writer.resource.rules.fill_in(&mut result);
     }
     if let Some(effects) = writer.effects() {

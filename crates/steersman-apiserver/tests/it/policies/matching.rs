@@ -156,6 +156,27 @@ async fn who_is_led_to_a_node_is_judged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_for_through_a_proxy_is_judged_by_the_path_and_not_by_the_query() {
+    let api = Api::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    api.post(pods, &pod("web")).await.ok();
+    let mut fields = validation("has(object.path) && object.path.startsWith('/public/')");
+    fields["matchConstraints"] =
+        json!({"resourceRules": rules(&[""], &["pods/proxy"], &["CONNECT"])});
+    judge(&api, "p", &fields, &json!({})).await;
+    for (path, allowed) in [
+        ("web/proxy/public/page", true),
+        ("web/proxy/public/", true),
+        ("web/proxy/public", false),
+        ("web/proxy/private?path=/public/page", false),
+        ("web/proxy", false),
+    ] {
+        let answer = api.get(&format!("{pods}/{path}")).await;
+        assert_eq!(answer.code != 422, allowed, "{path}: {}", why(&answer));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_version_is_judged_in_the_version_of_the_rule() {
     let in_v2 = json!([{
         "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"],

@@ -34,6 +34,7 @@ const RULES: Rules = Rules {
     },
     check,
     prepare_status: |_, namespace| {
+        label(namespace);
         within(namespace, "status", |status| fill_text(status, "phase", "Active"));
     },
     check_status,
@@ -45,13 +46,18 @@ const RULES: Rules = Rules {
 };
 
 fn default(namespace: &mut Value) {
+    label(namespace);
+    within(namespace, "status", |status| fill(status, "phase", "Active"));
+}
+
+/// Its name is always there to be selected by, whichever way it is written.
+fn label(namespace: &mut Value) {
     let name = text(&namespace["metadata"]["name"]).to_owned();
     if !name.is_empty() {
         within(namespace, "metadata", |metadata| {
             within(metadata, "labels", |labels| set(labels, NAME_LABEL, name));
         });
     }
-    within(namespace, "status", |status| fill(status, "phase", "Active"));
 }
 
 /// The finalizer of the server holds a namespace until nothing is left in it.
