@@ -244,13 +244,19 @@ impl Addresses {
 
     /// Takes in what a Pod says that runs on this node.
     pub(crate) fn observe(&self, pod: &Pod, node: &str) {
-        let Some(address) = address_of(pod) else { return };
-        let address = fourth(address);
+        let mut ledger = self.ledger();
+        let held = ledger.held(node, uid_of(pod));
+        let address = match (address_of(pod), held) {
+            (Some(told), _) => fourth(told),
+            // It does not say so before it has a sandbox.
+            (None, Some(held)) => held.address,
+            (None, None) => return,
+        };
         let same =
             |held: &Held| held.address == address && held.generation == pod.metadata.generation;
         // Nearly always nothing of this has changed.
-        if !self.ledger().held(node, uid_of(pod)).is_some_and(same) {
-            self.ledger().insert(node, uid_of(pod), Held::of(pod, address));
+        if !held.is_some_and(same) {
+            ledger.insert(node, uid_of(pod), Held::of(pod, address));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The heartbeat of one machine: its Lease is renewed, its status reported when it has changed and
 //! now and then anyway. When it beats is decided in [`heartbeats`](crate::heartbeats).
 //!
-//! Like a kubelet, it registers its Node once. A Node that somebody deletes stays deleted; if
-//! somebody creates it again, the heartbeats go on.
+//! Like a kubelet, it registers its Node once, with a CSINode beside it. A Node that somebody deletes
+//! stays deleted; if somebody creates it again, the heartbeats go on.
 
+mod csi_node;
 mod events;
 
 use std::time::Duration;
@@ -88,6 +89,7 @@ impl Heartbeat {
             // What it says about itself is in it.
             Ok(node) => {
                 self.seen.openness(&node);
+                csi_node::ensure(&node, client).await?;
                 self.renew(&node, now, client).await?;
                 self.reported = Some(now);
             }
@@ -111,10 +113,11 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// Puts right what a Node of before says of its machine.
+    /// Puts right what a Node of before says of its machine, and makes what there is to be beside it.
     async fn put_right(&self, now: Instant, client: &Client) -> Result<()> {
         let name = self.machine.name.as_str();
         let Some(node) = client.get::<Node>(name).await? else { return Ok(()) };
+        csi_node::ensure(&node, client).await?;
         let Some(correction) = self.machine.correction(&node, &clock::time_at(now)) else {
             return Ok(());
         };

@@ -133,14 +133,19 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::bytes;
     use crate::webhook_client::{ADMISSION_REVIEW, CONVERSION_REVIEW};
 
+    fn assert_mistake(response: &Value, why: Option<&str>) {
+        let found = ADMISSION_REVIEW.mistake("v1", &json!({"response": response}));
+        let why = why.map(|why| format!("json: cannot unmarshal {why}"));
+        assert_eq!(found, why, "{response}");
+    }
+
     #[test]
     fn what_does_not_fit_a_field_is_told_with_its_struct_path_and_type() {
-        let field = "json: cannot unmarshal";
         for (response, why) in [
             (json!({"allowed": true, "patch": null, "warnings": null}), None),
             (json!({"patch": [91, 93], "unknown": 1, "status": {"code": 403}}), None),
@@ -194,6 +199,14 @@ mod tests {
                     "string into Go struct field AdmissionResponse.response.warnings of type []string",
                 ),
             ),
+        ] {
+            assert_mistake(&response, why);
+        }
+    }
+
+    #[test]
+    fn a_status_and_what_is_in_it_has_types_too() {
+        for (response, why) in [
             (
                 json!({"status": "no"}),
                 Some(
@@ -215,8 +228,7 @@ mod tests {
                 ),
             ),
         ] {
-            let found = ADMISSION_REVIEW.mistake("v1", &json!({"response": response}));
-            assert_eq!(found, why.map(|why| format!("{field} {why}")), "{response}");
+            assert_mistake(&response, why);
         }
         let bad = json!({"response": {"patch": "!!!"}});
         let found = ADMISSION_REVIEW.mistake("v1beta1", &bad);

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Secret};
+use k8s_openapi::api::storage::v1::CSINode;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use steersman_cluster::Cluster;
+use steersman_cluster::{Cluster, Storage};
 use tokio::time::{Instant, interval, timeout};
 
-use crate::PATIENCE;
 use crate::node_groups::{is_ready, nodes, phase, pod};
+use crate::{PATIENCE, Scratch};
 
 /// How soon a start that failed is tried again.
 const RETRY: Duration = Duration::from_secs(11);
@@ -38,6 +39,39 @@ fn state(pod: &Pod) -> Value {
     statuses.map_or(Value::Null, |all| serde_json::to_value(&all[0].state).unwrap())
 }
 
+/// Whether a Pod has a sandbox and an address in it, which go together.
+fn is_connected(pod: &Pod) -> bool {
+    let status = pod.status.as_ref().unwrap();
+    let mut conditions = status.conditions.iter().flatten();
+    let ready = conditions.find(|it| it.type_ == "PodReadyToStartContainers").unwrap();
+    let addresses = status.pod_ips.iter().flatten().count();
+    assert_eq!(status.pod_ip.is_some(), addresses > 0, "{status:?}");
+    assert_eq!(ready.status, if addresses > 0 { "True" } else { "False" }, "{status:?}");
+    addresses > 0
+}
+
+/// What is told of the Pod by its kubelet, in the order in which it happened, up to this.
+async fn told(cluster: &Cluster, last: &str) -> Vec<String> {
+    let events: Api<Event> = Api::default_namespaced(cluster.client());
+    let listed = async {
+        let (mut tick, mut complete) = (interval(Duration::from_millis(100)), false);
+        loop {
+            tick.tick().await;
+            let mut found = events.list(&ListParams::default()).await.unwrap().items;
+            if complete {
+                found.retain(|it| it.reporting_component.as_deref() == Some("kubelet"));
+                return found;
+            }
+            // They are not written one after the other.
+            complete = found.iter().any(|it| it.reason.as_deref() == Some(last));
+        }
+    };
+    let found = timeout(PATIENCE, listed).await.expect("people are told");
+    let line = |it: Event| [it.type_, it.reason, it.message].map(Option::unwrap_or_default);
+    let of_pod = found.into_iter().filter(|it| it.involved_object.name.as_deref() == Some("web"));
+    of_pod.map(|it| line(it).join(" ")).collect()
+}
+
 async fn until_running(cluster: &Cluster) {
     let now = Instant::now();
     pod(cluster, "web", |pod| phase(pod) == "Running").await;
@@ -53,6 +87,7 @@ async fn a_container_waits_for_what_its_variables_are_made_of() {
     let web = pod(&cluster, "web", waits).await;
     assert_eq!(phase(&web), "Pending");
     assert_eq!(state(&web)["waiting"]["message"], "configmap \"settings\" not found");
+    assert!(is_connected(&web));
     let mut settings = ConfigMap::default();
     settings.metadata.name = Some("settings".into());
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
@@ -82,11 +117,141 @@ async fn a_pod_waits_for_what_its_volumes_are_made_of() {
     assert_eq!(told, (Some("Warning".into()), Some(why.into())));
     let web = pod(&cluster, "web", |pod| !state(pod).is_null()).await;
     assert_eq!(state(&web), json!({"waiting": {"reason": "ContainerCreating"}}));
+    assert!(!is_connected(&web));
     let mut key = Secret::default();
     key.metadata.name = Some("key".into());
     let secrets: Api<Secret> = Api::default_namespaced(cluster.client());
     secrets.create(&PostParams::default(), &key).await.unwrap();
     until_running(&cluster).await;
+    assert!(is_connected(&pod(&cluster, "web", |_| true).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_in_the_network_of_its_node_has_its_address_before_its_volumes() {
+    let cluster = start().await;
+    let volume = json!({"name": "key", "secret": {"secretName": "key"}});
+    create(&cluster, &json!({}), &json!({"volumes": [volume], "hostNetwork": true})).await;
+    let web = pod(&cluster, "web", |pod| !state(pod).is_null()).await;
+    let status = web.status.unwrap();
+    assert!(status.host_ip.is_some());
+    assert_eq!(status.pod_ip, status.host_ip);
+    let mut conditions = status.conditions.iter().flatten();
+    let ready = conditions.find(|it| it.type_ == "PodReadyToStartContainers").unwrap();
+    assert_eq!(ready.status, "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_told_of_pull_secrets_that_are_not_there() {
+    let cluster = start().await;
+    let mut key = Secret::default();
+    key.metadata.name = Some("there".into());
+    let secrets: Api<Secret> = Api::default_namespaced(cluster.client());
+    secrets.create(&PostParams::default(), &key).await.unwrap();
+    let named = json!([{"name": "nope"}, {"name": "there"}, {"name": "no"}]);
+    create(&cluster, &json!({}), &json!({"imagePullSecrets": named})).await;
+    until_running(&cluster).await;
+    let told = told(&cluster, "Started").await;
+    let warning = "Warning FailedToRetrieveImagePullSecret Unable to retrieve some image pull secrets \
+                   (nope, no); attempting to pull the image may not succeed.";
+    assert_eq!(told[0], warning);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_is_pulled_for_a_container_that_always_wants_it_pulled() {
+    let pulled = "Normal Pulled Successfully pulled image \"nginx\" in 1.2s (1.2s including waiting). \
+                  Image size: 67108864 bytes.";
+    let present = "Normal Pulled Container image \"nginx\" already present on machine and can be \
+                   accessed by the pod";
+    let rest = ["Normal Created Container created", "Normal Started Container started"];
+    for (policy, before) in [
+        ("Always", &["Normal Pulling Pulling image \"nginx\"", pulled][..]),
+        ("IfNotPresent", &[present]),
+        ("Never", &[present]),
+    ] {
+        let cluster = start().await;
+        create(&cluster, &json!({"imagePullPolicy": policy}), &json!({})).await;
+        assert_eq!(told(&cluster, "Started").await, [before, &rest].concat(), "{policy}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_is_pulled_before_what_a_container_is_told_is_looked_at() {
+    let cluster = start().await;
+    let from = json!({"configMapRef": {"name": "settings"}});
+    create(&cluster, &json!({"envFrom": [from], "imagePullPolicy": "Always"}), &json!({})).await;
+    let told = told(&cluster, "Failed").await;
+    let reasons: Vec<&str> = told.iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(reasons, ["Pulling", "Pulled", "Failed"], "{told:?}");
+}
+
+/// The CSINodes, once there are so many.
+async fn csi_nodes(cluster: &Cluster, count: usize) -> Vec<CSINode> {
+    let csi_nodes: Api<CSINode> = Api::all(cluster.client());
+    let listed = async {
+        let mut tick = interval(Duration::from_millis(100));
+        loop {
+            let found = csi_nodes.list(&ListParams::default()).await.unwrap().items;
+            if found.len() == count {
+                return found;
+            }
+            tick.tick().await;
+        }
+    };
+    timeout(PATIENCE, listed).await.expect("there are so many")
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_each_node_there_is_a_csi_node_without_drivers_that_goes_with_it() {
+    let cluster = start().await;
+    let found = nodes(&cluster, |nodes| is_ready(nodes, "node-0") == Some(true)).await;
+    let made = csi_nodes(&cluster, 1).await.remove(0);
+    let owner = json!([{
+        "apiVersion": "v1", "kind": "Node", "name": "node-0", "uid": found[0].metadata.uid,
+    }]);
+    let meta = &made.metadata;
+    assert_eq!(meta.name.as_deref(), Some("node-0"));
+    assert_eq!(serde_json::to_value(&meta.owner_references).unwrap(), owner);
+    let migrated =
+        &meta.annotations.as_ref().unwrap()["storage.alpha.kubernetes.io/migrated-plugins"];
+    let plugins = ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume"];
+    let plugins = plugins.into_iter().chain(["vsphere-volume"]);
+    let plugins: Vec<String> = plugins.map(|it| format!("kubernetes.io/{it}")).collect();
+    assert_eq!(*migrated, plugins.join(","));
+    assert_eq!(made.spec.drivers, []);
+    let api: Api<Node> = Api::all(cluster.client());
+    api.delete("node-0", &DeleteParams::default()).await.unwrap();
+    csi_nodes(&cluster, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_csi_node_that_is_gone_or_of_another_node_is_made_anew_when_its_node_starts() {
+    let scratch = Scratch::new();
+    let start = async || {
+        let storage = Storage::Disk { directory: scratch.0.clone(), sync: true };
+        Cluster::builder().storage(storage).seed(1).nodes(1).start().await.unwrap()
+    };
+    let cluster = start().await;
+    let first = csi_nodes(&cluster, 1).await.remove(0);
+    let api: Api<CSINode> = Api::all(cluster.client());
+    api.delete("node-0", &DeleteParams::default()).await.unwrap();
+    cluster.stop().await;
+    let cluster = start().await;
+    let second = csi_nodes(&cluster, 1).await.remove(0);
+    assert_ne!(second.metadata.uid, first.metadata.uid);
+    assert_eq!(second.metadata.owner_references, first.metadata.owner_references);
+    let disown = json!({"metadata": {"ownerReferences": null}});
+    let api: Api<CSINode> = Api::all(cluster.client());
+    api.patch("node-0", &PatchParams::default(), &Patch::Merge(disown)).await.unwrap();
+    cluster.stop().await;
+    let cluster = start().await;
+    let owned = async {
+        let mut tick = interval(Duration::from_millis(100));
+        while csi_nodes(&cluster, 1).await[0].metadata.owner_references.is_none() {
+            tick.tick().await;
+        }
+    };
+    timeout(PATIENCE, owned).await.expect("it is replaced");
+    cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 //! and why it ended one or did not take it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequirements};
 use serde::Serialize;
@@ -9,9 +10,10 @@ use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::plan::Waiting;
 use super::status::End;
+use crate::duration::go_millis;
 use crate::registration::Machine;
 use crate::rejection::Rejection;
-use crate::runtime::{Pulled, StartError, described};
+use crate::runtime::{Pulled, StartError, described, pull_secrets};
 
 /// A container as Events name it.
 struct Named<'a> {
@@ -25,6 +27,8 @@ struct Named<'a> {
 pub(super) struct Teller<'a> {
     pod: &'a Pod,
     recorder: Recorder,
+    /// Whether it was looked for what images are pulled with.
+    looked: AtomicBool,
 }
 
 impl<'a> Teller<'a> {
@@ -34,7 +38,20 @@ impl<'a> Teller<'a> {
             Some(agent) => recorder.acting_as(agent),
             None => recorder,
         };
-        Self { pod, recorder }
+        Self { pod, recorder, looked: AtomicBool::new(false) }
+    }
+
+    /// Whether it is yet to be looked for the Secrets with which images are pulled: once in a look at
+    /// the Pod is enough for all its containers.
+    pub(super) fn looks_for_secrets(&self) -> bool {
+        !self.looked.swap(true, Ordering::Relaxed)
+    }
+
+    /// Tells which of them there are not, if any.
+    pub(super) fn without_secrets(&self, names: &[String]) {
+        if !names.is_empty() {
+            self.recorder.event(self.pod, pull_secrets::missing(names));
+        }
     }
 
     /// Tells of a container that was started.
@@ -239,9 +256,10 @@ impl Named<'_> {
         let image = self.image;
         let note = match pulled {
             Some(Pulled { took, waited, bytes }) => format!(
-                "Successfully pulled image {image:?} in {took:.3?} ({:.3?} including waiting). \
+                "Successfully pulled image {image:?} in {} ({} including waiting). \
                  Image size: {bytes} bytes.",
-                took + waited
+                go_millis(took),
+                go_millis(took + waited)
             ),
             None => format!(
                 "Container image {image:?} already present on machine and can be accessed by the pod"

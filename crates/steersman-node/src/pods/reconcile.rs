@@ -20,7 +20,7 @@ use crate::addresses::Addresses;
 use crate::admission::Admitted;
 use crate::registration::{Machine, Network};
 use crate::rejection::Rejection;
-use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, State};
+use crate::runtime::{ContainerRuntime, Outcome, Pulled, Sandbox, Start, StartError, State};
 
 /// When to look again at what should have ended, if nobody tells before.
 const STILL_RUNS: Duration = Duration::from_secs(1);
@@ -303,6 +303,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
     ) -> Result<Came> {
         let (uid, name) = (uid_of(pod), &start.name);
         let outcome = self.runtime.start(pod, start, client, now).await?;
+        if has_volumes(&outcome) && teller.looks_for_secrets() {
+            teller.without_secrets(&self.runtime.missing_secrets(pod, client).await);
+        }
+        if pulled_by(&outcome).is_some() && !self.runtime.takes_time() {
+            teller.pulling(name); // which was over before anybody could be told
+        }
         if is_made(&outcome) {
             self.allocations.change(pod, |sizes| sizes.started(name, start.attempt));
         }
@@ -491,12 +497,26 @@ fn is_made(outcome: &Outcome) -> bool {
     }
 }
 
+/// Whether the volumes of the Pod are set up, as far as a start has shown.
+fn has_volumes(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Waiting | Outcome::Failed { why: StartError::Volumes(_), .. })
+}
+
+/// How the image was had for a start, unless it was there.
+fn pulled_by(outcome: &Outcome) -> Option<Pulled> {
+    match outcome {
+        Outcome::Started { pulled } | Outcome::Failed { pulled, .. } => *pulled,
+        Outcome::Pulling | Outcome::Waiting | Outcome::NotPulled(_) => None,
+    }
+}
+
 /// The container of this name, to remember something of.
 fn whose<'a>(pod: &'a Pod, name: &'a str) -> Option<Whose<'a>> {
     Some(Whose { uid: uid_of(pod), spec: pod.spec.as_ref()?, name })
 }
 
-/// What a Pod finds itself in, that was given these addresses unless its sandbox has others.
+/// What a Pod finds itself in, that was given these addresses unless its sandbox has others. Without a
+/// sandbox it has none yet but those of its machine.
 pub(super) fn surroundings(
     pod: &Pod,
     machine: &Machine,
@@ -504,8 +524,10 @@ pub(super) fn surroundings(
     given: Vec<String>,
 ) -> Surroundings {
     let pod_addresses = match &observed.now.sandbox {
-        Sandbox::Ready(own) if !own.is_empty() && !on_host(pod) => own.clone(),
-        _ => given,
+        _ if on_host(pod) => given,
+        Sandbox::Absent => Vec::new(),
+        Sandbox::Ready(own) if !own.is_empty() => own.clone(),
+        Sandbox::Ready(_) => given,
     };
     Surroundings { pod_addresses, host_addresses: machine.addresses.clone() }
 }

@@ -6,6 +6,7 @@
 //! is what it is made of.
 
 mod image_name;
+pub(crate) mod pull_secrets;
 pub(crate) mod real;
 mod simulated;
 pub(crate) mod user;
@@ -333,6 +334,14 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
 
     /// Takes in that a Pod is to end: what is done right after a start is not waited for any more.
     fn ends(&self, uid: &str);
+
+    /// The Secrets that a Pod names to pull its images with and cannot have, unless people are told of
+    /// them while they are used.
+    fn missing_secrets(
+        &self,
+        pod: &Pod,
+        client: &Client,
+    ) -> impl Future<Output = Vec<String>> + Send;
 
     /// Tells containers of a Pod to stop, in their [order](crate::termination_order) and within the
     /// Pod's grace period. Told again, they may have less time.

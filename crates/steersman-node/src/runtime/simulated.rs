@@ -7,25 +7,26 @@
 //! changes nothing but fractions of a second.
 
 mod needs;
+mod pulls;
 mod readings;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
-    Container as InPod, ContainerStateTerminated, ContainerStatus, Pod,
+    Container as InPod, ContainerStateTerminated, ContainerStatus, Pod, PodStatus,
 };
 use steersman::{Client, ObjectKey, Result};
 
 use super::user::{Asked, ImageUser};
 use super::{
     BEGINS_ANEW, Change, Container, ContainerRuntime, Evicted, Ledger, Observation, Outcome,
-    Resized, Sandbox, Start, StartError, State, described, image_name,
+    Resized, Sandbox, Start, StartError, State, described, image_name, pull_secrets,
 };
-use crate::objects::Objects;
+use crate::objects::{Objects, References};
 use crate::rejection::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
 use crate::termination_order::{ordered, waits_for};
@@ -41,9 +42,18 @@ pub(crate) struct Simulated {
     /// How long containers take to end when they are told to, unless their script says otherwise.
     termination: Duration,
     scripts: Scripts,
-    /// By the Pod's uid and the container's name.
-    runs: Mutex<HashMap<String, HashMap<String, Run>>>,
+    /// By the Pod's uid.
+    pods: Mutex<HashMap<String, Known>>,
     readings: Readings,
+}
+
+/// What is known of a Pod.
+#[derive(Default)]
+struct Known {
+    /// Whether it has a sandbox, as it does once its volumes were there.
+    connected: bool,
+    /// By the container's name.
+    runs: HashMap<String, Run>,
 }
 
 /// One run of a container.
@@ -90,7 +100,7 @@ struct Spec<'a> {
 impl Simulated {
     /// A runtime whose containers do what scripts say, and else take so long to end.
     pub(crate) fn new(termination: Duration, scripts: Scripts) -> Self {
-        Self { termination, scripts, runs: Mutex::default(), readings: Readings::default() }
+        Self { termination, scripts, pods: Mutex::default(), readings: Readings::default() }
     }
 
     /// The containers of a Pod, with what they do.
@@ -193,11 +203,15 @@ impl Simulated {
             return Outcome::Started { pulled: None };
         };
         if !spec.script.pullable() {
+            self.connect(pod);
             return Outcome::NotPulled(StartError::not_found(spec.image));
         }
         let uid = uid_of(pod);
-        let mut all = self.runs();
-        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let pulled = pulls::pulled(pod, name);
+        let mut all = self.pods();
+        let known = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        known.connected = true;
+        let runs = &mut known.runs;
         let image = Some(spec.image.to_owned());
         let last = runs.get_mut(name).map(|run| {
             let last = run.observed(uid, &self.as_begun(pod, spec, run), now);
@@ -206,11 +220,30 @@ impl Simulated {
         let attempt = *attempt;
         let run = Run { attempt, image, started: now, stop: None, seen: now, end: None, last };
         runs.insert(name.clone(), run);
-        Outcome::Started { pulled: None }
+        Outcome::Started { pulled }
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Run>>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A container that is not started, because of this.
+    fn fail(&self, pod: &Pod, name: &str, why: StartError) -> Outcome {
+        if !matches!(why, StartError::Volumes(_)) {
+            self.connect(pod);
+        }
+        // What it is told is looked at once its image is there.
+        let pulled = match why {
+            StartError::Config(_) => pulls::pulled(pod, name),
+            _ => None,
+        };
+        Outcome::Failed { why, pulled }
+    }
+
+    /// Gives a Pod its sandbox.
+    fn connect(&self, pod: &Pod) {
+        let mut all = self.pods();
+        all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod)).connected = true;
+    }
+
+    fn pods(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,14 +263,15 @@ impl ContainerRuntime for Simulated {
     async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observation> {
         let specs = self.specs(pod);
         let uid = uid_of(pod);
-        let mut all = self.runs();
-        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let mut all = self.pods();
+        let Known { connected, runs } = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
         let observed = specs.into_iter().filter_map(|spec| {
             let run = runs.get_mut(spec.name)?;
             Some(run.observed(uid, &self.as_begun(pod, spec, run), now))
         });
         let containers = observed.collect();
-        let (starting, sandbox) = (Vec::new(), Sandbox::Ready(Vec::new()));
+        let sandbox = if *connected { Sandbox::Ready(Vec::new()) } else { Sandbox::Absent };
+        let starting = Vec::new();
         Ok(Observation { containers, starting, sandbox, reads_only_recursively: true })
     }
 
@@ -253,9 +287,22 @@ impl ContainerRuntime for Simulated {
         now: Timestamp,
     ) -> Result<Outcome> {
         Ok(match self.lacks(pod, &start.name, client).await {
-            Some(why) => Outcome::Failed { why, pulled: None },
+            Some(why) => self.fail(pod, &start.name, why),
             None => self.begin(pod, start, now),
         })
+    }
+
+    async fn missing_secrets(&self, pod: &Pod, client: &Client) -> Vec<String> {
+        let secrets: BTreeSet<String> = pull_secrets::named(pod).map(str::to_owned).collect();
+        if secrets.is_empty() {
+            return Vec::new();
+        }
+        let references = References { secrets, ..References::default() };
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let question = self.readings.question(namespace, client);
+        let found = question.read(&references, Age::Recent).await.secrets;
+        let named = pull_secrets::named(pod);
+        named.filter(|name| !matches!(found.get(*name), Some(Ok(_)))).map(str::to_owned).collect()
     }
 
     fn ends(&self, _: &str) {} // nothing is waited for
@@ -263,8 +310,8 @@ impl ContainerRuntime for Simulated {
     async fn stop(&self, pod: &Pod, names: &[String], now: Timestamp) -> Result<()> {
         let grace = grace_period(pod);
         let mut specs = self.specs(pod);
-        let mut all = self.runs();
-        let runs = all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod));
+        let mut all = self.pods();
+        let runs = &mut all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod)).runs;
         let Some(of_pod) = &pod.spec else { return Ok(()) };
         let mut ends: HashMap<&str, Timestamp> = HashMap::new();
         for name in ordered(of_pod, names) {
@@ -295,7 +342,7 @@ impl ContainerRuntime for Simulated {
     }
 
     fn forget(&self, uid: &str) {
-        self.runs().remove(uid);
+        self.pods().remove(uid);
     }
 
     fn changes(&self) -> impl Stream<Item = ObjectKey> + Send + 'static {
@@ -389,9 +436,16 @@ fn is_no_image(pod: &Pod, name: &str) -> Option<StartError> {
     Some(StartError::ImageName { image: image.to_owned(), why })
 }
 
-/// What a Pod's status tells of its containers.
-fn known(pod: &Pod) -> HashMap<String, Run> {
-    let Some(status) = &pod.status else { return HashMap::new() };
+/// What a Pod's status tells of it.
+fn known(pod: &Pod) -> Known {
+    let Some(status) = &pod.status else { return Known::default() };
+    let mut conditions = status.conditions.iter().flatten();
+    let told = conditions.any(|it| it.type_ == "PodReadyToStartContainers" && it.status == "True");
+    let runs = known_runs(status);
+    Known { connected: told || !runs.is_empty(), runs }
+}
+
+fn known_runs(status: &PodStatus) -> HashMap<String, Run> {
     let lists = [
         &status.init_container_statuses,
         &status.container_statuses,

@@ -48,6 +48,10 @@ impl ContainerRuntime for Waits {
         Ok(Outcome::Waiting)
     }
 
+    async fn missing_secrets(&self, _: &Pod, _: &Client) -> Vec<String> {
+        Vec::new()
+    }
+
     fn ends(&self, _: &str) {}
 
     async fn stop(&self, _: &Pod, _: &[String], _: Timestamp) -> Result<()> {

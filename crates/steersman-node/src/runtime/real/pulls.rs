@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use steersman::events::NewEvent;
 use steersman::{Client, Error, ObjectKey};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -17,8 +16,7 @@ use super::{Shared, key_of, locked, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::image::Image;
 use crate::cri::wire::sandbox::PodSandboxConfig;
-use crate::runtime::image_name;
-use crate::runtime::{Pulled, StartError};
+use crate::runtime::{Pulled, StartError, image_name, pull_secrets};
 
 /// The pulls of all Pods.
 pub(super) struct Pulls {
@@ -108,11 +106,9 @@ pub(super) async fn secrets(
     pod: &Pod,
     client: &Client,
 ) -> Result<Vec<Secret>, Error> {
-    let named = pod.spec.as_ref().and_then(|spec| spec.image_pull_secrets.as_ref());
-    let named = named.into_iter().flatten().map(|reference| reference.name.as_str());
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let (mut found, mut failed) = (Vec::new(), Vec::new());
-    for name in named.filter(|name| !name.is_empty()) {
+    for name in pull_secrets::named(pod) {
         match client.get::<Secret>(ObjectKey::namespaced(namespace, name)).await {
             Ok(Some(secret)) => found.push(secret),
             Ok(None) => failed.push(name),
@@ -124,13 +120,7 @@ pub(super) async fn secrets(
         }
     }
     if !failed.is_empty() {
-        let note = format!(
-            "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not \
-             succeed.",
-            failed.join(", ")
-        );
-        let event = NewEvent::warning("FailedToRetrieveImagePullSecret").action("Pulling");
-        shared.recorder.event(pod, event.note(note));
+        shared.recorder.event(pod, pull_secrets::missing(&failed));
     }
     Ok(found)
 }

@@ -152,6 +152,44 @@ async fn an_unknown_pod_runs_as_its_status_says() {
     assert_eq!(main.state, State::Running { started: true, ready: true, stopping: false, until });
 }
 
+#[tokio::test]
+async fn an_unknown_pod_has_a_sandbox_if_it_says_so_or_of_something_that_ran_in_one() {
+    let sandbox = async |status: Value| {
+        let mut pod = pod(None);
+        pod.status = serde_json::from_value(status).unwrap();
+        let runtime = Simulated::new(Duration::ZERO, Scripts::default());
+        runtime.observe(&pod, at(0)).await.unwrap().sandbox
+    };
+    let says = |status: &str| json!({"conditions": [{"type": "PodReadyToStartContainers", "status": status}]});
+    let ran = json!({"containerStatuses": [{
+        "name": "main", "image": "nginx", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 0, "finishedAt": at(0).to_string()}},
+    }]});
+    let ready = Sandbox::Ready(Vec::new());
+    for (status, expected) in [
+        (json!({}), Sandbox::Absent),
+        (says("False"), Sandbox::Absent),
+        (says("True"), ready.clone()),
+        (ran, ready),
+    ] {
+        assert_eq!(sandbox(status.clone()).await, expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_keeps_a_container_from_starting_gives_its_pod_a_sandbox_unless_it_is_a_volume() {
+    for (why, expected) in [
+        (StartError::Volumes("no".into()), Sandbox::Absent),
+        (StartError::Config("no".into()), Sandbox::Ready(Vec::new())),
+        (StartError::not_found("nginx"), Sandbox::Ready(Vec::new())),
+    ] {
+        let runtime = Simulated::new(Duration::ZERO, Scripts::default());
+        runtime.fail(&pod(None), "main", why.clone());
+        let sandbox = runtime.observe(&pod(None), at(0)).await.unwrap().sandbox;
+        assert_eq!(sandbox, expected, "{why}");
+    }
+}
+
 #[test]
 fn an_image_without_a_proper_name_cannot_be_had() {
     let mut pod = pod(None);
