@@ -77,6 +77,7 @@ async fn what_a_node_writes_it_writes_as_its_kubelet(cluster: Cluster) -> Result
         own.map(|(_, operation, resource)| (operation.as_str(), resource.as_str())).collect()
     };
     let expected = [
+        ("CREATE", "csinodes"),
         ("CREATE", "events"),
         ("CREATE", "leases"),
         ("CREATE", "nodes"),
