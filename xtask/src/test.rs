@@ -5,11 +5,7 @@ use crate::clients;
 use crate::conformance;
 use crate::containerd;
 use crate::etcd;
-use crate::process::{self, Outcome};
-
-/// What `Cargo.toml` optimises also in tests. Their unit tests are as quick without, and the compiler
-/// takes a quarter of the time to build them.
-const OPTIMISED: [&str; 3] = ["steersman-apiserver", "steersman-rules", "steersman-store"];
+use crate::process::{self, OPTIMISED, Outcome};
 
 /// Runs every test of the workspace, the clients of other languages, and the attacks in short.
 /// Further arguments go to `cargo test`, which is then all that runs.
