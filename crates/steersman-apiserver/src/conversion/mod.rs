@@ -55,7 +55,7 @@ pub(crate) fn is_needed(resource: &Resource) -> bool {
 
 /// A stored object as its resource has it now: in its version, by the schemas of both versions.
 pub(crate) async fn read(server: &Server, resource: &Resource, stored: Stored) -> Result<Stored> {
-    Strategy::check(resource, &stored)?;
+    Strategy::check(resource, &stored.bytes)?;
     let Some(strategy) = Strategy::of(resource) else {
         return Ok(stored.refreshed(&resource.schema));
     };
@@ -148,7 +148,7 @@ fn check<'a>(resource: &Resource, entries: impl IntoIterator<Item = &'a Entry>) 
     if !resource.is_custom() {
         return Ok(());
     }
-    entries.into_iter().try_for_each(|entry| Strategy::check(resource, &Stored::from(entry)))
+    entries.into_iter().try_for_each(|entry| Strategy::check(resource, &entry.value))
 }
 
 /// Lets a webhook convert the documents that need it. None of them is looked at again, so the

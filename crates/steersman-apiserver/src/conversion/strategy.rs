@@ -62,9 +62,9 @@ impl Strategy {
     /// Refuses to read what lies in a version that the definition has no more, as
     /// [`ConvertToVersion`](https://github.com/kubernetes/apiextensions-apiserver/blob/v0.36.4/pkg/apiserver/conversion/converter.go)
     /// does. It goes when the definition goes, for the server itself deletes it unread.
-    pub(super) fn check(resource: &Resource, stored: &Stored) -> Result<()> {
+    pub(super) fn check(resource: &Resource, stored: &[u8]) -> Result<()> {
         let Some(strategy) = Self::carried(resource) else { return Ok(()) };
-        let version = stored.api_version().unwrap_or_default();
+        let version = versions::spoken(stored).unwrap_or_default();
         match strategy.versions.iter().any(|known| known == version) {
             true => Ok(()),
             false => Err(Status::failure(format!(

@@ -66,7 +66,9 @@ impl Type {
             (Self::Bool, Value::Bool(_)) => None,
             (Self::Int32, Value::Number(_)) if fits::<i32>(value) => None,
             (Self::Int64, Value::Number(_)) if fits::<i64>(value) => None,
-            (Self::Bytes, Value::String(text)) => encoded::decode(text).err(),
+            (Self::Bytes, Value::String(text)) => {
+                encoded::decode(text).err().map(|error| error.to_string())
+            }
             (Self::Bytes, Value::Array(bytes)) => {
                 let odd = bytes.iter().find(|byte| !(byte.is_null() || fits::<u8>(byte)))?;
                 Some(place.unfit(odd, "uint8"))
