@@ -26,6 +26,7 @@
 
 mod builder;
 mod core;
+mod crowd;
 mod dump;
 pub(crate) mod metrics;
 mod priority;

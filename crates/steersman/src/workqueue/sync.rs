@@ -9,32 +9,56 @@ pub(super) use real::Mutex;
 pub(super) use switched::Mutex;
 
 mod real {
+    use std::ops::Range;
     use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-    /// How often a thread looks whether the lock is free before it sleeps, each time after twice
-    /// as long: some microseconds in all. Whoever holds the lock needs a fraction of one.
-    const ROUNDS: u32 = 8;
+    use super::super::crowd::Crowd;
+
+    /// How long a thread waits before it looks again whether the lock is free, in powers of two, until
+    /// it sleeps: some microseconds in all. Whoever holds the lock needs a fraction of one.
+    const ROUNDS: Range<u32> = 0..8;
+
+    /// The same if the lock is [crowded](Crowd): some tens of microseconds at first.
+    const CROWDED_ROUNDS: Range<u32> = 11..14;
 
     #[derive(Debug, Default)]
-    pub(in super::super) struct Mutex<T>(std::sync::Mutex<T>);
+    pub(in super::super) struct Mutex<T> {
+        value: std::sync::Mutex<T>,
+        crowd: Crowd,
+    }
 
     impl<T> Mutex<T> {
         pub(in super::super) fn new(value: T) -> Self {
-            Self(std::sync::Mutex::new(value))
+            Self { value: std::sync::Mutex::new(value), crowd: Crowd::default() }
         }
 
+        #[inline]
         pub(in super::super) fn lock(&self) -> MutexGuard<'_, T> {
-            for round in 0..ROUNDS {
-                if let Some(guard) = self.try_lock() {
-                    return guard;
-                }
+            let Some(guard) = self.try_lock() else { return self.lock_taken() };
+            self.crowd.passed();
+            guard
+        }
+
+        #[cold]
+        fn lock_taken(&self) -> MutexGuard<'_, T> {
+            let meeting = self.crowd.meet();
+            let rounds = if meeting.crowded { CROWDED_ROUNDS } else { ROUNDS };
+            let guard = self.spin(rounds);
+            let guard =
+                guard.unwrap_or_else(|| self.value.lock().unwrap_or_else(PoisonError::into_inner));
+            self.crowd.passed_after(meeting);
+            guard
+        }
+
+        fn spin(&self, mut rounds: Range<u32>) -> Option<MutexGuard<'_, T>> {
+            rounds.find_map(|round| {
                 (0..1 << round).for_each(|_| std::hint::spin_loop());
-            }
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+                self.try_lock()
+            })
         }
 
         fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            match self.0.try_lock() {
+            match self.value.try_lock() {
                 Ok(guard) => Some(guard),
                 Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => None,
