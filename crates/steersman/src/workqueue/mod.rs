@@ -34,6 +34,7 @@ mod rate_limit;
 mod retries;
 mod sync;
 mod time;
+mod turns;
 mod wait;
 mod waiters;
 
@@ -57,6 +58,7 @@ pub use rate_limit::{ExponentialBackoff, FastSlow, MaxOf, RateLimiter, TokenBuck
 use retries::{Failure, Retries};
 use sync::Mutex;
 use time::{Clock, Tick};
+use turns::Backlog;
 pub use wait::{Drain, Get};
 use waiters::Waiters;
 
@@ -107,6 +109,7 @@ struct Shared<T: Key> {
 struct State<T: Key> {
     core: Core<T>,
     waiters: Waiters,
+    backlog: Backlog,
 }
 
 /// A key and what was found out about it before the lock was taken.
@@ -284,7 +287,11 @@ impl<T: Key> WorkQueue<T> {
     fn assemble(builder: WorkQueueBuilder<T>, metrics: Option<QueueMetrics>) -> Self {
         let core = Core::new(builder.group_of.is_some());
         let shared = Shared {
-            state: Mutex::new(State { core, waiters: Waiters::default() }),
+            state: Mutex::new(State {
+                core,
+                waiters: Waiters::default(),
+                backlog: Backlog::default(),
+            }),
             clock: Clock::start(),
             hasher: DefaultHashBuilder::default(),
             group_of: builder.group_of,

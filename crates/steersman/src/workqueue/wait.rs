@@ -3,14 +3,14 @@
 //! Both may be dropped at any time. A worker that was woken and goes away without a key passes
 //! the wake on, so that no key waits while another worker sleeps.
 //!
-//! Getting a key uses up some of the task's [budget](coop), so that workers of a queue that is
-//! never empty let other tasks run. Outside of tokio there is no budget, and none is needed.
+//! Getting a key uses up some of the task's [turn](turns), so that workers of a queue that is never
+//! empty let other tasks run. Outside of tokio there are no turns, and none are needed.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::task::coop;
+use super::turns;
 
 use super::core::Taken;
 use super::time::{Tick, Timer};
@@ -28,7 +28,12 @@ pub struct Get<'a, T: Key> {
 
 /// What a worker finds.
 enum Found<T> {
-    Key(Taken<T>, Tick),
+    Key {
+        taken: Taken<T>,
+        now: Tick,
+        /// Whether so many others wait that the worker should hurry.
+        hurry: bool,
+    },
     Ended,
     /// Nothing; who is told a time looks again then.
     Nothing(Option<Tick>),
@@ -42,7 +47,7 @@ impl<'a, T: Key> Get<'a, T> {
     fn look(&mut self, cx: &Context<'_>) -> Found<T> {
         let shared = &*self.queue.shared;
         let timed = shared.time_if_measured();
-        shared.step(|State { core, waiters }| {
+        shared.step(|State { core, waiters, backlog }| {
             let now = shared.time_if(timed, core.has_delayed() || shared.retries.any());
             // Forgotten before the key's `clone` runs: if that panics, this has come already.
             let waiter = self.waiter.take();
@@ -50,7 +55,8 @@ impl<'a, T: Key> Get<'a, T> {
                 waiters.came(id);
             }
             if let Some(taken) = core.take(now) {
-                return Found::Key(taken, now);
+                let hurry = backlog.look(core.ready());
+                return Found::Key { taken, now, hurry };
             }
             if core.has_ended() {
                 return Found::Ended;
@@ -67,17 +73,17 @@ impl<T: Key> Future for Get<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.get_mut();
-        let budget = ready!(coop::poll_proceed(cx));
+        let turn = ready!(turns::poll_proceed(cx));
         let clock = this.queue.shared.clock;
         loop {
             match this.look(cx) {
-                Found::Key(taken, now) => {
-                    budget.made_progress();
+                Found::Key { taken, now, hurry } => {
+                    turn.made_progress(hurry);
                     this.queue.shared.observe_wait(now.since(taken.waited_since));
                     return Poll::Ready(Some(taken.key));
                 }
                 Found::Ended => {
-                    budget.made_progress();
+                    turn.made_progress(false);
                     return Poll::Ready(None);
                 }
                 Found::Nothing(None) => return Poll::Pending,
@@ -117,7 +123,7 @@ impl<T: Key> Future for Drain<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let queue = self.queue;
-        queue.shared.step(|State { core, waiters }| {
+        queue.shared.step(|State { core, waiters, .. }| {
             if core.is_drained() {
                 return Poll::Ready(());
             }

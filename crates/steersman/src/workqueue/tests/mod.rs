@@ -9,3 +9,4 @@ mod observing;
 mod pitfalls;
 mod priorities;
 pub(super) mod simulation;
+mod turns;
