@@ -4,8 +4,14 @@
 //! definitions of a cluster are used by nobody for hours, and what is made of one takes ten times
 //! what its text does. It is [built](Built) when an object first meets it, once for all who come at
 //! the same time, and [rests](Defined::rest) again when nobody has used it for a while.
+//!
+//! Long schemas and all rules are made on [a thread of their own](in_pages_of_its_own): allocators give each thread
+//! its own pages, and one page cannot go back while anything in it is still needed. Made by the thread of
+//! a request, a schema that rests would leave its pages to what else of that request stays.
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use serde_json::Value;
 
@@ -67,12 +73,16 @@ impl Defined {
             slot.used = true;
             Arc::clone(slot.built.get_or_insert_default())
         };
-        Arc::clone(cell.get_or_init(|| Arc::new(Built::new(&self.text.schema()))))
+        let build = || Arc::new(Built::new(&self.text.schema()));
+        Arc::clone(cell.get_or_init(|| match self.text {
+            Text::Plain(_) => build(),
+            Text::Compressed { .. } => in_pages_of_its_own(build),
+        }))
     }
 
     /// The rules of a schema in use; there may be none.
     pub(super) fn rules<'a>(&self, built: &'a Built) -> Option<&'a Level> {
-        let rules = || Level::of_schema(&self.text.schema(), true);
+        let rules = || in_pages_of_its_own(|| Level::of_schema(&self.text.schema(), true));
         built.rules.get_or_init(|| self.has_rules.then(rules).flatten()).as_ref()
     }
 
@@ -123,6 +133,14 @@ impl Built {
             rules: OnceLock::new(),
         }
     }
+}
+
+/// Makes something on a thread that does nothing else, and waits for it.
+fn in_pages_of_its_own<T: Send>(make: impl Fn() -> T + Sync) -> T {
+    thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, &make) {
+        Ok(made) => made.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        Err(_) => make(), // as many threads as there may be; it costs memory, and nothing else
+    })
 }
 
 /// A schema as text.
