@@ -35,6 +35,7 @@ pub mod signing_request;
 // The words that rules are made of, and when not to go on.
 pub mod abandoned;
 pub mod field;
+pub mod go_base64;
 pub mod metadata;
 pub mod names;
 pub mod strconv;

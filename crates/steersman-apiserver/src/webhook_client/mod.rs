@@ -14,7 +14,6 @@
 mod answers;
 mod backend;
 mod converter;
-mod encoded;
 mod https;
 mod kubeconfig;
 mod path;

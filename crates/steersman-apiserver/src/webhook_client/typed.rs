@@ -2,9 +2,8 @@
 //! of its decoder, and counts as no answer at all.
 
 use serde_json::Value;
+use steersman_rules::go_base64;
 use steersman_rules::patch::json_type;
-
-use super::encoded;
 
 /// A struct of Go.
 pub(crate) struct Struct {
@@ -67,7 +66,7 @@ impl Type {
             (Self::Int32, Value::Number(_)) if fits::<i32>(value) => None,
             (Self::Int64, Value::Number(_)) if fits::<i64>(value) => None,
             (Self::Bytes, Value::String(text)) => {
-                encoded::decode(text).err().map(|error| error.to_string())
+                go_base64::decode(text).err().map(|error| error.to_string())
             }
             (Self::Bytes, Value::Array(bytes)) => {
                 let odd = bytes.iter().find(|byte| !(byte.is_null() || fits::<u8>(byte)))?;
@@ -124,7 +123,7 @@ fn fits<T: TryFrom<i64>>(value: &Value) -> bool {
 /// The bytes of a field that was found to hold some.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     match value {
-        Value::String(text) => encoded::decode(text).unwrap_or_default(),
+        Value::String(text) => go_base64::decode(text).unwrap_or_default(),
         Value::Array(bytes) => {
             let byte = |byte: &Value| byte.as_u64().and_then(|byte| u8::try_from(byte).ok());
             bytes.iter().map(|value| byte(value).unwrap_or_default()).collect()

@@ -52,11 +52,18 @@ async fn bytes_are_base64_and_ports_fit() {
     let api = Api::start().await;
     let secrets = "/api/v1/namespaces/default/secrets";
     let secret = |text: &str| json!({"metadata": {"name": "s"}, "data": {"k": text}});
-    for wrong in ["%%%", "YQ", "YQ=", "_-_-"] {
-        api.post(secrets, &secret(wrong)).await.refused(400);
+    for (wrong, byte) in [("%%%", 0), ("YQ", 0), ("YQ=", 3), ("_-_-", 0), ("aGVs\nbG8=x", 9)] {
+        let status = api.post(secrets, &secret(wrong)).await.refused(400);
+        let message = status["message"].as_str().unwrap();
+        let why = format!("illegal base64 data at input byte {byte}");
+        assert!(message.ends_with(&why), "{message}");
     }
     let created = api.post(secrets, &secret("aGVs\nbG8=")).await.ok();
     assert_eq!(created["data"]["k"], "aGVsbG8=");
+    // Go passes over bits that belong to no byte, and writes none.
+    let changed = api.put(&format!("{secrets}/s"), &secret("aGVsbG9=")).await.ok();
+    assert_eq!(changed["data"]["k"], "aGVsbG8=");
+    assert_eq!(changed["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
     let service = json!({"metadata": {"name": "s"}, "spec": {
         "ports": [{"port": 80, "targetPort": 2_147_483_648_i64}],
     }});

@@ -3,14 +3,12 @@
 //! Go names the struct that holds the field and the path from the root without list indexes:
 //! `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
 
-use base64::DecodeError;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::builtin;
 use super::node::{Node, Object, Scalar, Shape};
 use super::time::{self, Layout};
+use crate::go_base64;
 use crate::quantity::{ParseQuantityError, Quantity};
 
 /// Where in a document the decoder is: in a field, at the end of a chain of fields. What Go calls
@@ -159,7 +157,9 @@ pub(super) fn scalar_error(
 ) -> Option<String> {
     let fits = match scalar {
         Scalar::String => value.is_string(),
-        Scalar::Bytes if value.is_string() => return base64_error(value),
+        Scalar::Bytes if value.is_string() => {
+            return go_base64::decode(value.as_str()?).err().map(|error| error.to_string());
+        }
         Scalar::Bytes => false,
         Scalar::Bool => value.is_boolean(),
         Scalar::Number => value.is_number(),
@@ -186,16 +186,6 @@ fn byte_error(value: &Value, place: Option<&Place<'_>>) -> Option<String> {
 
 fn is_int32(value: &Value) -> bool {
     value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
-}
-
-fn base64_error(value: &Value) -> Option<String> {
-    let text = value.as_str()?;
-    // Go names the byte, or the group of four that is not whole.
-    let at = match STANDARD.decode(text).err()? {
-        DecodeError::InvalidByte(at, _) => at,
-        _ => text.len().saturating_sub(1) / 4 * 4,
-    };
-    Some(format!("illegal base64 data at input byte {at}"))
 }
 
 fn mismatch(value: &Value, place: Option<&Place<'_>>, expected: &str) -> String {

@@ -1,13 +1,16 @@
 //! What decoding and encoding a document of a built-in kind in Go makes of it.
 //!
 //! Nulls in lists and maps become the zero of their type, times are written in UTC, quantities
-//! canonically, and line breaks in base64 vanish: what is stored is what any typed client can
+//! canonically, and base64 in one line without odd bits: what is stored is what any typed client can
 //! read. Values of the wrong type stay as they are, for [`super::decode`] to complain about.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value, json};
 
 use super::node::{Node, Scalar, Shape};
 use super::time;
+use crate::go_base64;
 use crate::metadata;
 use crate::quantity::Quantity;
 
@@ -92,7 +95,12 @@ fn round_to_milli(value: &mut Value) {
 fn normalise_text(scalar: Scalar, text: &mut String) {
     let moment = || time::parse(text);
     match scalar {
-        Scalar::Bytes => text.retain(|c| c != '\n' && c != '\r'),
+        Scalar::Bytes if STANDARD.decode(&*text).is_ok() => {}
+        Scalar::Bytes => {
+            if let Ok(bytes) = go_base64::decode(text) {
+                *text = STANDARD.encode(bytes);
+            }
+        }
         Scalar::Time if time::is_plain(text) => {}
         Scalar::Time => {
             if let Some(moment) = moment() {
