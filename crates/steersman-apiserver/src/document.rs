@@ -5,6 +5,8 @@
 //! get the stored bytes with the resourceVersion put in right behind `"metadata":{`; nothing
 //! is decoded. Metadata always holds a name, so a comma may follow.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -55,8 +57,10 @@ impl Stored {
 
     /// The document as a value in the `apiVersion` it was stored in, without its resourceVersion.
     pub(crate) fn decode_as_stored(&self) -> Result<Value> {
-        serde_json::from_slice(&self.bytes)
-            .map_err(|error| Status::internal(&format!("stored object: {error}")))
+        let unreadable = |error: &dyn Display| Status::internal(&format!("stored object: {error}"));
+        // That it is text is looked at once, and not again for each of its strings.
+        let text = str::from_utf8(&self.bytes).map_err(|error| unreadable(&error))?;
+        serde_json::from_str(text).map_err(|error| unreadable(&error))
     }
 
     /// The document as its schema has it now: what an older schema let be written is pruned, and

@@ -308,7 +308,7 @@ fn status_of(object: &[u8]) -> Result<Value> {
         #[serde(default)]
         status: Value,
     }
-    let Reporting { status } = serde_json::from_slice(object)?;
+    let Reporting { status } = codec::decode(codec::text_of(object)?)?;
     Ok(status)
 }
 
