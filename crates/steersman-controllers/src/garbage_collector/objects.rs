@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, Prop
 use kube::core::{ApiResource, DynamicResourceScope, Request, Status};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use steersman::client::or_whole_objects;
 use steersman::{Client, ObjectKey, Result};
 
 use crate::discovery::ServedResource;
@@ -140,7 +141,7 @@ impl<'a> Remote<'a> {
     /// error.
     pub(super) async fn get(&self) -> Result<Option<ObjectMeta>> {
         let request = self.collection.get_metadata(self.name, &GetParams::default());
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = request.map(or_whole_objects).map_err(kube::Error::BuildRequest)?;
         match self.client.kube().request::<Metadata>(request).await {
             Ok(object) => Ok(Some(object.into_inner())),
             Err(kube::Error::Api(status)) if is_absent(&status) => Ok(None),
@@ -189,7 +190,7 @@ impl<'a> Remote<'a> {
             ..PatchParams::default()
         };
         let request = self.collection.patch_metadata(self.name, &params, &patch);
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = request.map(or_whole_objects).map_err(kube::Error::BuildRequest)?;
         absent_is_fine(self.client.kube().request_text(request).await.map(drop))
     }
 }

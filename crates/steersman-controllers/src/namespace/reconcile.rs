@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams};
 use kube::core::{DynamicObject, ObjectList, PartialObjectMeta, Request};
 use serde::de::DeserializeOwned;
+use steersman::client::or_whole_objects;
 use steersman::{Client, Context, Next, Result, clock};
 
 use super::conditions::Pass;
@@ -129,7 +130,7 @@ impl Collection<'_> {
     }
 
     async fn list(&self) -> Result<Vec<ObjectMeta>, kube::Error> {
-        let request = self.request.list_metadata(&ListParams::default());
+        let request = self.request.list_metadata(&ListParams::default()).map(or_whole_objects);
         let objects: Vec<PartialObjectMeta<DynamicObject>> = self.list_of(request).await?;
         Ok(objects.into_iter().map(|object| object.metadata).collect())
     }

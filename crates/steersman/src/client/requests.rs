@@ -16,6 +16,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::{Answer, ListAnswer, unreadable};
+use super::metadata_alone::or_whole_objects;
 use super::observer::Observed;
 use super::{Client, ListOptions, NotServed, absent_as_none, is_not_served};
 use crate::error::{Error, Result};
@@ -48,7 +49,7 @@ impl<'a> Requests<'a> {
         Box::pin(async move {
             let (request, params) = (self.at(&key), GetParams::default());
             let request = if self.kind.names().metadata_only {
-                request.get_metadata(&key.name, &params)
+                request.get_metadata(&key.name, &params).map(or_whole_objects)
             } else {
                 request.get(&key.name, &params)
             };
@@ -74,7 +75,7 @@ impl<'a> Requests<'a> {
     ) -> Pending<'a, ListAnswer> {
         let request = Request::new(self.kind.path(options.namespace.as_deref()));
         let request = if self.kind.names().metadata_only {
-            request.list_metadata(params)
+            request.list_metadata(params).map(or_whole_objects)
         } else {
             request.list(params)
         };

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::lines::{Lines, next_data};
 use super::trouble::Trouble;
+use crate::client::or_whole_objects;
 use crate::object::ObjectKey;
 
 /// How long to wait for the beginning of an answer, and then for each piece of it. A server
@@ -325,7 +326,7 @@ impl Collection {
             ..ListParams::default()
         };
         let request = if self.metadata_only {
-            self.request.list_metadata(&params)
+            self.request.list_metadata(&params).map(or_whole_objects)
         } else {
             self.request.list(&params)
         };
@@ -348,7 +349,7 @@ impl Collection {
             send_initial_events: initial,
         };
         let request = if self.metadata_only {
-            self.request.watch_metadata(&params, version)
+            self.request.watch_metadata(&params, version).map(or_whole_objects)
         } else {
             self.request.watch(&params, version)
         };
