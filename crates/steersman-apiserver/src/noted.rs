@@ -35,6 +35,8 @@ impl Noted {
             return Self { id: None, audited: None };
         }
         let id = audit::id(&parts.headers, &server.request_ids);
+        // A server behind this one is to call it by the same name.
+        parts.headers.insert(AUDIT_ID, id.clone());
         let audited = server.audit.get().and_then(|audit| {
             let in_process = User::in_process();
             let user = Some(User::among(&parts.extensions).unwrap_or(&in_process));

@@ -10,6 +10,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
 use super::headers::{name_user, pass_on, without_connection};
+use crate::audit::{self, AUDIT_ID};
 use crate::caller::Peer;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
@@ -56,6 +57,8 @@ pub(crate) async fn pass(
     let peer = parts.extensions.get::<Peer>().copied();
     pass_on(&mut parts.headers, peer, &parts.uri);
     name_user(&mut parts.headers, &user);
+    let id = audit::id(&parts.headers, &server.request_ids);
+    parts.headers.insert(AUDIT_ID, id);
     let client = parts.extensions.remove::<OnUpgrade>().filter(|_| upgrade);
     let mut request = Request::new(body);
     *request.method_mut() = parts.method;

@@ -151,10 +151,14 @@ fn certified() -> rustls::ServerConfig {
         .unwrap()
 }
 
-/// Answers discovery, and speaks another protocol with whoever wants: it gives back what it gets.
+/// Answers discovery, says by which name it was asked, and speaks another protocol with whoever wants:
+/// it gives back what it gets.
 async fn echo(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     if !request.headers().contains_key(header::UPGRADE) {
-        return Ok(Response::new(Full::from("{}")));
+        let mut response = Response::new(Full::from("{}"));
+        let name = request.headers().get("audit-id").cloned();
+        name.map(|name| response.headers_mut().insert("asked-by", name));
+        return Ok(response);
     }
     let user = request.headers()["x-remote-user"].to_str().unwrap().to_owned();
     tokio::spawn(async move {
@@ -173,9 +177,8 @@ async fn echo(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, I
     Ok(response.body(Full::default()).unwrap())
 }
 
-#[tokio::test]
-async fn a_connection_that_speaks_another_protocol_is_passed_on() {
-    let front = front().await;
+/// Has a server of this machine behind the one in front.
+async fn lead_to_echo(front: &Secure) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let acceptor = TlsAcceptor::from(Arc::new(certified()));
@@ -193,7 +196,27 @@ async fn a_connection_that_speaks_another_protocol_is_passed_on() {
     });
     lead_to(&front.api, port, &json!({"insecureSkipTLSVerify": true})).await;
     available(&front.api, "v1.sea.test", "Passed").await;
+}
 
+#[tokio::test]
+async fn both_servers_call_a_request_by_one_name() {
+    let front = front().await;
+    lead_to_echo(&front).await;
+    let stream = front.connect(Some(&front.pki.admin), "http/1.1").await;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/apis/sea.test/v1/any").header(header::HOST, "localhost");
+    let response = sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await;
+    let response = response.unwrap();
+    let name = &response.headers()["audit-id"];
+    assert_eq!(&response.headers()["asked-by"], name);
+}
+
+#[tokio::test]
+async fn a_connection_that_speaks_another_protocol_is_passed_on() {
+    let front = front().await;
+    lead_to_echo(&front).await;
     let stream = front.connect(Some(&front.pki.admin), "http/1.1").await;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
