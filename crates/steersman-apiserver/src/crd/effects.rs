@@ -12,7 +12,7 @@ use steersman_store::Revision;
 
 use super::ending::{finalize, reconsider, release_if_empty};
 use super::serving::serve;
-use super::status::{begin_deletion, keep_own_status, prepare};
+use super::status::{begin_deletion, keep_own_status, note_owner, prepare};
 use super::{folder, is_held, names, refresh};
 use crate::aggregation::local;
 use crate::apart::LONG_BYTES;
@@ -49,8 +49,10 @@ impl Effects for Definitions {
             // Others may have taken its names while webhooks were asked about it. What was said
             // about them meanwhile is void.
             let status = old.and_then(|old| old.get("status")).cloned();
-            new["status"] = status.unwrap_or_else(|| json!({}));
+            let status = status.unwrap_or_else(|| json!({}));
+            new["status"] = status.clone();
             prepare(write.server, new, write.now);
+            note_owner(write, status, new);
         }
     }
 

@@ -18,7 +18,7 @@ use steersman_rules::resource::Place;
 use steersman_store::{Entry, RangeRequest};
 use tokio::time::{Instant, sleep};
 
-use super::status::{Termination, prepare, set_condition};
+use super::status::{Termination, note_owner, prepare, set_condition};
 use super::{CLEANUP, GROUP, PLURAL, folder, is_held, refresh};
 use crate::state::Server;
 use crate::state::effects::Turn;
@@ -66,6 +66,7 @@ pub(super) async fn reconsider(server: Arc<Server>, group: String) {
             let mut new = old.clone();
             if !metadata::is_deleting(old) {
                 prepare(&server, &mut new, &writer.now);
+                note_owner(writer.seen(), old["status"].clone(), &mut new);
             }
             Ok(new)
         });

@@ -2,6 +2,7 @@
 //! deleted, in which versions its instances were ever stored.
 
 use serde_json::{Value, json};
+use steersman_rules::apply::{Sole, Track, track};
 use steersman_rules::kinds::custom_resource_definition::{
     self as definitions, approval, bundle_mistake, complete, is_established,
 };
@@ -9,6 +10,7 @@ use steersman_rules::metadata;
 
 use super::{CLEANUP, names};
 use crate::state::Server;
+use crate::state::effects::Write;
 
 /// The conditions that the server sets, and nobody else.
 const OWN_CONDITIONS: [&str; 5] = [
@@ -35,6 +37,35 @@ pub(super) fn prepare(server: &Server, definition: &mut Value, now: &str) {
     }
     metadata::set_at(definition, "status.acceptedNames", naming.accepted);
     remember_stored_version(definition);
+}
+
+/// Notes that the server owns what it now says in the status. In Kubernetes it writes that a moment after
+/// the client, by the same name; whoever applies something else conflicts with it.
+pub(super) fn note_owner(write: Write<'_>, mut before: Value, definition: &mut Value) {
+    let after = definition["status"].clone();
+    // What was stored in which versions is said without any owner.
+    before["storedVersions"] = after["storedVersions"].clone();
+    if before == after {
+        return;
+    }
+    let managers = definition["metadata"]["managedFields"].clone();
+    let owned = |status: Value| json!({"metadata": {"managedFields": managers}, "status": status});
+    let live = owned(before);
+    let mut new = owned(after);
+    track(Track {
+        live: Some(&live),
+        new: &mut new,
+        manager: "kube-apiserver",
+        subresource: "status",
+        api_version: &write.resource.api_version(),
+        now: write.now,
+        schema: &write.resource.schema,
+        versions: &Sole,
+        resets: &[],
+    });
+    if let Some(managers) = new["metadata"].get_mut("managedFields").map(Value::take) {
+        definition["metadata"]["managedFields"] = managers;
+    }
 }
 
 /// Whether a definition is served now; `None` if that is as it was. What is served once stays so.

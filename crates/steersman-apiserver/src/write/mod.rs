@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     }
 
     /// This write, as effects see it.
-    fn seen(&self) -> Write<'_> {
+    pub(crate) fn seen(&self) -> Write<'_> {
         Write {
             server: self.server,
             resource: self.resource,

@@ -11,7 +11,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
 /// Applies a body as a manager.
-async fn apply(api: &Api, path: &str, manager: &str, body: &Value) -> Answer {
+pub(crate) async fn apply(api: &Api, path: &str, manager: &str, body: &Value) -> Answer {
     api.patch(&format!("{path}?fieldManager={manager}"), APPLY, body).await
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::{Api, seconds_pass};
+use crate::apply::apply;
 use crate::crd::{DEFINITIONS, WIDGETS, condition, definition, until_gone, widget};
 
 /// A definition of the same group with these names.
@@ -33,6 +34,39 @@ async fn conditions_have_kubernetes_order_reasons_and_messages() {
         assert_eq!(found["message"], message);
         assert_eq!(found["lastTransitionTime"], "2025-01-01T00:00:00Z");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_owns_what_it_says_and_who_applies_something_else_conflicts_with_it() {
+    let api = Api::start().await;
+    let created = api.post(DEFINITIONS, &definition()).await.ok();
+    let managers = created["metadata"]["managedFields"].as_array().unwrap();
+    let own = managers.iter().find(|entry| entry["manager"] == "kube-apiserver").unwrap();
+    assert_eq!((&own["operation"], &own["subresource"]), (&json!("Update"), &json!("status")));
+    let status = &own["fieldsV1"]["f:status"];
+    assert_eq!(status["f:acceptedNames"]["f:plural"], json!({}));
+    let established = &status["f:conditions"]["k:{\"type\":\"Established\"}"];
+    assert_eq!((&established["."], &established["f:status"]), (&json!({}), &json!({})));
+    assert!(status["f:storedVersions"].is_null());
+
+    seconds_pass(2).await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    let changed = api.merge(&path, &labelled).await.ok();
+    let kept = changed["metadata"]["managedFields"].as_array().unwrap();
+    assert!(kept.contains(own), "{kept:?}");
+
+    let condition = json!({
+        "type": "Established", "status": "False", "reason": "Mine", "message": "m",
+        "lastTransitionTime": "2025-01-01T00:00:00Z",
+    });
+    let applied = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"}, "status": {"conditions": [condition]},
+    });
+    let status = apply(&api, &format!("{path}/status"), "me", &applied).await.refused(409);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("\"kube-apiserver\""), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,9 +7,10 @@ use crate::crd::{DEFINITIONS, definition};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What the first manager of an object owns.
+/// What the first manager of an object owns, of those who wrote the object itself.
 fn owned(object: &Value) -> &Value {
-    &object["metadata"]["managedFields"][0]["fieldsV1"]
+    let managers = object["metadata"]["managedFields"].as_array().unwrap();
+    &managers.iter().find(|entry| entry["subresource"].is_null()).unwrap()["fieldsV1"]
 }
 
 #[tokio::test(start_paused = true)]
