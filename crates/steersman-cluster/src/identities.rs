@@ -1,9 +1,9 @@
 //! Who the parts of the cluster are to its API server.
 //!
 //! They act as Kubernetes' own do: each controller as a service account of `kube-system` with the
-//! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`. What they read comes
-//! through shared caches, which are filled as `system:kube-controller-manager`, and that also writes
-//! their Events and the tokens of service accounts.
+//! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`, also where they tell
+//! Events. What they read comes through shared caches, which are filled as
+//! `system:kube-controller-manager`, and that also writes the tokens of service accounts.
 //!
 //! Simulated nodes are as many kubelets as there are nodes behind one client. They say in each request
 //! which of them it is, as one who impersonates does, and are taken at their word: [`Lent`]. That

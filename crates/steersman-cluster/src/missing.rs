@@ -9,7 +9,7 @@ pub(crate) async fn create_missing(
     path: &str,
     object: &Value,
 ) -> kube::Result<()> {
-    let request = Request::post(path)
+    let request = Request::post(format!("{path}?fieldManager=steersman"))
         .header(header::CONTENT_TYPE, "application/json")
         .body(object.to_string().into_bytes());
     match client.request::<Value>(request.map_err(kube::Error::HttpError)?).await {

@@ -78,7 +78,7 @@ use steersman::cache::Form;
 use steersman::events::EventForm;
 use steersman::informer::CacheConfig;
 use steersman::manager::Group;
-use steersman::{Controller, Manager, Metrics};
+use steersman::{Client, Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 pub use cidr::{Cidr, NotACidr};
@@ -237,6 +237,9 @@ pub fn all_serving(serves: Serves<'_>) -> Vec<Controller> {
 
 /// The field manager of all controllers of kube-controller-manager: the name of their program.
 const FIELD_MANAGER: &str = "kube-controller-manager";
+
+/// The collector, by the name of its client: it is no controller of one kind.
+const COLLECTOR: &str = "garbage-collector";
 
 /// A controller whose Events and managed fields read like those of kube-controller-manager, all of whose
 /// controllers record by client-go's `tools/record` and write under the name of the program. Those that
@@ -397,9 +400,10 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
         return manager;
     }
     let group = Group::LeaderElected;
-    let recorder = manager.recorder().form(EventForm::Counted);
+    let own = Client::new(manager.client_of(COLLECTOR), FIELD_MANAGER);
+    let recorder = manager.recorder().form(EventForm::Counted).through(own);
     let metrics = manager.metrics().clone();
-    manager.with_runnable_in(group, "garbage-collector", move |client, shutdown| {
+    manager.with_runnable_in(group, COLLECTOR, move |client, shutdown| {
         let client = client.with_field_manager(FIELD_MANAGER);
         garbage_collector::run(client, recorder, metrics, shutdown)
     })

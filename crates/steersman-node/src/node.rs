@@ -216,7 +216,8 @@ impl ConnectedNode {
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
         let Self { cri, machine, settings, health, sight, manifests } = self;
-        let recorder = manager.recorder().form(EventForm::Counted).reporting("kubelet");
+        let recorder = manager.recorder().form(EventForm::Counted);
+        let recorder = recorder.reporting("kubelet").field_manager("kubelet");
         let runtime = Real::new(settings, &recorder);
         let pressure = runtime.conditions();
         let outages = Outages::default();

@@ -151,7 +151,8 @@ impl SimulatedNodes {
                 },
             ),
         };
-        let recorder = manager.recorder().form(EventForm::Counted).reporting("kubelet");
+        let recorder = manager.recorder().form(EventForm::Counted);
+        let recorder = recorder.reporting("kubelet").field_manager("kubelet");
         heartbeats.tell_by(&recorder);
         manager.with(pods).with_runnable_in(
             Group::LeaderElected,

@@ -31,9 +31,9 @@ mod testing;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steersman::Manager;
 use steersman::events::EventForm;
 use steersman::manager::Group;
+use steersman::{Client, Manager};
 
 pub use config::{Configuration, ConfigurationError};
 pub use framework::{HostPort, Plugin};
@@ -47,7 +47,7 @@ use scheduler::Parts;
 /// A scheduler that is not running yet.
 ///
 /// ```
-/// # use steersman::Manager;
+/// # use steersman::{Client, Manager};
 /// # use steersman_scheduler::framework::{Cycle, NodeInfo, Plugin};
 /// # use steersman_scheduler::{Configuration, ConfigurationError, Scheduler};
 /// struct RatherNew;
@@ -124,7 +124,8 @@ impl Scheduler {
             waiting: self.waiting,
         };
         let caches = manager.caches().clone();
-        let recorder = manager.recorder().form(EventForm::Series);
+        let own = Client::new(manager.client_of(PART), PART);
+        let recorder = manager.recorder().form(EventForm::Series).through(own);
         let group = Group::LeaderElected;
         Ok(manager.with_runnable_in(group, PART, move |client, stop| {
             scheduler::run(parts, caches, recorder, client, stop)

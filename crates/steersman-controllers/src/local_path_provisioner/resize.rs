@@ -61,7 +61,7 @@ fn tell(ctx: &Context<PersistentVolumeClaim>, event: NewEvent) {
 fn tell_of_node(volume: &str, pod: &Arc<Pod>, ctx: &Context<PersistentVolumeClaim>) {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
     let note = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?} {node}");
-    let recorder = ctx.recorder().reporting("kubelet").instance(node);
+    let recorder = ctx.recorder().reporting("kubelet").instance(node).field_manager("kubelet");
     let event = || NewEvent::normal("FileSystemResizeSuccessful").note(note.clone());
     recorder.event(Reference::of(&**pod), event());
     recorder.event(Reference::of(&**ctx.object()), event());

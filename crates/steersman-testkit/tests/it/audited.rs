@@ -1,9 +1,13 @@
 //! What a test can see of requests and of what is counted, its own and the cluster's.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use http::Request;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Node};
 use serde_json::json;
-use steersman::Result;
+use steersman::{ListOptions, Result};
 use steersman_testkit::Cluster;
 
 use crate::config_map;
@@ -45,6 +49,48 @@ async fn who_did_what_is_kept(cluster: Cluster) -> Result<()> {
     assert_eq!(maps, ["system:admin"]);
     assert_eq!(made("replicasets"), [controller("deployment-controller")]);
     assert_eq!(made("pods"), vec![controller("replicaset-controller"); 2]);
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn events_are_told_by_those_whose_they_are(cluster: Cluster) -> Result<()> {
+    let record = cluster.audit();
+    cluster.client().create(&web()).await?;
+    let available = |web: &Deployment| {
+        web.status.as_ref().and_then(|status| status.available_replicas) == Some(2)
+    };
+    cluster.eventually("web", available).await?;
+    cluster.advance(Duration::from_secs(1)).await; // they are written in the background
+    let documents = record.documents();
+    let told = documents.iter().filter(|event| {
+        event["objectRef"]["resource"] == "events"
+            && event["stage"] == "ResponseComplete"
+            && event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300)
+    });
+    let users: BTreeSet<&str> =
+        told.map(|event| event["user"]["username"].as_str().unwrap()).collect();
+    let account = "system:serviceaccount:kube-system";
+    let [deployments, sets] =
+        ["deployment", "replicaset"].map(|name| format!("{account}:{name}-controller"));
+    let node =
+        cluster.client().list::<Node>(&ListOptions::default()).await?.remove(0).metadata.name;
+    let kubelet = format!("system:node:{}", node.unwrap());
+    assert_eq!(users, BTreeSet::from([&*deployments, &sets, &kubelet, "system:kube-scheduler"]));
+
+    let events = cluster.client().list::<Event>(&ListOptions::namespace("default")).await?;
+    let told = events.into_iter().map(|event| {
+        let manager = event.metadata.managed_fields.unwrap().remove(0).manager.unwrap();
+        (event.reason.unwrap(), manager)
+    });
+    let managers: BTreeMap<String, String> = told.collect();
+    for (reason, manager) in [
+        ("ScalingReplicaSet", "kube-controller-manager"),
+        ("SuccessfulCreate", "kube-controller-manager"),
+        ("Scheduled", "kube-scheduler"),
+        ("Started", "kubelet"),
+    ] {
+        assert_eq!(managers.get(reason).map(String::as_str), Some(manager), "{reason}");
+    }
     Ok(())
 }
 

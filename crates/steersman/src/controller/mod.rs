@@ -323,8 +323,9 @@ impl Controller {
 
     /// Runs until the environment shuts down.
     pub(crate) async fn run(self, mut environment: Environment) {
-        environment.recorder = environment.recorder.form(self.event_form);
         let manager = self.field_manager.unwrap_or(self.name);
+        let recorder = environment.recorder.form(self.event_form);
+        environment.recorder = recorder.field_manager(Arc::clone(&manager));
         environment.client = environment.client.with_field_manager(manager);
         (self.run)(environment).await;
     }

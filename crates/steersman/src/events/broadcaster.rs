@@ -103,8 +103,16 @@ async fn at(instant: Option<Instant>) {
 }
 
 async fn send(client: Client, write: Write) -> (Write, Written) {
-    let user = write.identity.group.subject.reporter.acting_as.as_ref();
-    let client = user.map_or_else(|| client.clone(), |user| client.acting_as(user));
+    let reporter = &write.identity.group.subject.reporter;
+    let client = reporter.writer.as_ref().map_or(client, |writer| (*writer.client).clone());
+    let client = match &reporter.field_manager {
+        Some(name) => client.with_field_manager(Arc::clone(name)),
+        None => client,
+    };
+    let client = match &reporter.acting_as {
+        Some(user) => client.acting_as(user),
+        None => client,
+    };
     let attempt = async {
         match &write.task {
             Task { exists: false, event, .. } => event.create(&client).await,

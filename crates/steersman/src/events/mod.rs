@@ -20,6 +20,7 @@ mod reporter;
 mod tests;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -36,7 +37,7 @@ use identity::Identity;
 pub(crate) use metrics::EventFamilies;
 pub use new_event::NewEvent;
 pub use reference::Reference;
-use reporter::Reporter;
+use reporter::{Reporter, Writer};
 
 /// How much attention an event deserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +70,8 @@ struct Shared {
     /// Notified when something is due earlier than before.
     wake: Notify,
     metrics: EventFamilies,
+    /// How many clients of their own recorders were given.
+    writers: AtomicU64,
 }
 
 impl Recorder {
@@ -80,15 +83,32 @@ impl Recorder {
             book: Mutex::new(Book::default()),
             wake: Notify::new(),
             metrics: metrics.families(),
+            writers: AtomicU64::new(0),
         });
         let reporter = Reporter::new(client.field_manager());
         (Self { reporter, shared: Arc::clone(&shared) }, Broadcaster::new(client, shared))
     }
 
-    /// The same recorder, reporting as another controller, in the same form.
+    /// The same recorder, reporting as another controller, in the same form and through the same
+    /// client, under the same field manager.
     #[must_use]
     pub fn reporting(&self, controller: &str) -> Self {
-        let reporter = Reporter::new(controller).form(self.reporter.form);
+        Self { reporter: self.reporter.renamed(controller), shared: Arc::clone(&self.shared) }
+    }
+
+    /// The same recorder, whose Events are written under this field manager, and not the client's.
+    #[must_use]
+    pub fn field_manager(&self, name: impl Into<Arc<str>>) -> Self {
+        let reporter = self.reporter.field_manager(&name.into());
+        Self { reporter, shared: Arc::clone(&self.shared) }
+    }
+
+    /// The same recorder, whose Events are written through another client, as its user. Events of one
+    /// series go through one client: give each part of a program its recorder once.
+    #[must_use]
+    pub fn through(&self, client: Client) -> Self {
+        let number = self.shared.writers.fetch_add(1, Ordering::Relaxed);
+        let reporter = self.reporter.through(Writer { number, client: Arc::new(client) });
         Self { reporter, shared: Arc::clone(&self.shared) }
     }
 

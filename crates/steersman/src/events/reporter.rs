@@ -1,10 +1,13 @@
 //! Who reports events.
 
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use super::EventForm;
 use super::cut::cut;
-use crate::client::Impersonation;
+use crate::client::{Client, Impersonation};
 
 /// The API's limits, in bytes.
 const INSTANCE_MAX: usize = 128;
@@ -19,12 +22,79 @@ pub(super) struct Reporter {
     /// In whose name it reports, if not in that of the client.
     pub(super) acting_as: Option<Impersonation>,
     pub(super) form: EventForm,
+    /// Through what it writes, if not through the client of the broadcaster.
+    pub(super) writer: Option<Writer>,
+    /// Under which name, if not under the client's.
+    pub(super) field_manager: Option<Arc<str>>,
+}
+
+/// A client that Events are written through. Two are told apart by their numbers, in the order in which
+/// they came.
+#[derive(Clone)]
+pub(super) struct Writer {
+    pub(super) number: u64,
+    pub(super) client: Arc<Client>,
+}
+
+impl PartialEq for Writer {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Writer {}
+
+impl PartialOrd for Writer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Writer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+
+impl Hash for Writer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Writer").field(&self.number).finish()
+    }
 }
 
 impl Reporter {
     pub(super) fn new(controller: &str) -> Self {
         let controller = qualified_name(controller).into();
-        Self { controller, host: None, acting_as: None, form: EventForm::default() }
+        Self {
+            controller,
+            host: None,
+            acting_as: None,
+            form: EventForm::default(),
+            writer: None,
+            field_manager: None,
+        }
+    }
+
+    /// Another controller, which reports in the same form and through the same client.
+    pub(super) fn renamed(&self, controller: &str) -> Self {
+        let Self { controller, host, .. } = Self::new(controller);
+        Self { controller, host, acting_as: None, ..self.clone() }
+    }
+
+    /// The same, writing under another name.
+    pub(super) fn field_manager(&self, name: &Arc<str>) -> Self {
+        Self { field_manager: Some(Arc::clone(name)), ..self.clone() }
+    }
+
+    /// The same, writing through another client.
+    pub(super) fn through(&self, writer: Writer) -> Self {
+        Self { writer: Some(writer), ..self.clone() }
     }
 
     /// The same, in the name of another user.

@@ -299,8 +299,10 @@ impl Manager {
     }
 
     /// Gives controllers and runnables clients of their own, by their names, so that each acts under
-    /// an identity with no more permissions than it needs. Caches, events and the leader election go
-    /// through the manager's client, and so does whatever `client` has none for.
+    /// an identity with no more permissions than it needs, and tells its Events as it. Caches and the
+    /// leader election go through the manager's client, and so does whatever `client` has none for.
+    /// So each of them must be allowed to create and patch `events`, in `events.k8s.io` for series and in
+    /// the core group for counted ones. Runnables have the manager's recorder; [`Recorder::through`] gives them theirs.
     ///
     /// Controllers in other clusters keep the client of theirs.
     #[must_use]

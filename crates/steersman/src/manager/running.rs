@@ -115,17 +115,32 @@ impl Running {
 
     /// Starts one more controller. Its name must be its own.
     pub fn add(&self, controller: Controller) -> Result<()> {
-        let client = self.client_of(controller.name(), !controller.runs_everywhere());
-        self.run_controller(controller, client, self.caches.clone())
+        let own = self.own_client_of(controller.name());
+        // Its Events are written also when this replica is the leader no more: what happened is told
+        // all the same.
+        let recorder = match &own {
+            Some(own) => self.recorder.through(own.clone()),
+            None => self.recorder.clone(),
+        };
+        let client = self.guarded(own, !controller.runs_everywhere());
+        self.run_controller(controller, client, self.caches.clone(), recorder)
     }
 
-    /// The client of a controller or runnable; one that is elected writes only while this replica
-    /// is the leader.
+    /// The client of a runnable.
     fn client_of(&self, name: &str, elected: bool) -> Client {
-        let own = self.clients.as_ref().and_then(|clients| clients(name));
-        let own = own.map(|own| Client::new(own, self.client.field_manager()));
+        self.guarded(self.own_client_of(name), elected)
+    }
+
+    /// A client of its own, or the manager's; of who is elected, one that writes only while this
+    /// replica is the leader.
+    fn guarded(&self, own: Option<Client>, elected: bool) -> Client {
         let client = own.as_ref().unwrap_or(&self.client);
         if elected { self.leadership.guard(client) } else { client.clone() }
+    }
+
+    fn own_client_of(&self, name: &str) -> Option<Client> {
+        let own = self.clients.as_ref().and_then(|clients| clients(name));
+        own.map(|own| Client::new(own, self.client.field_manager()))
     }
 
     /// Starts one more controller, whose objects are in another cluster.
@@ -134,10 +149,17 @@ impl Running {
             true => cluster.client().clone(),
             false => self.leadership.guard(cluster.client()),
         };
-        self.run_controller(controller, client, cluster.caches().clone())
+        let caches = cluster.caches().clone();
+        self.run_controller(controller, client, caches, self.recorder.clone())
     }
 
-    fn run_controller(&self, controller: Controller, client: Client, caches: Caches) -> Result<()> {
+    fn run_controller(
+        &self,
+        controller: Controller,
+        client: Client,
+        caches: Caches,
+        recorder: Recorder,
+    ) -> Result<()> {
         controller.check()?;
         let name: Arc<str> = controller.name().into();
         self.controllers.register(&name)?;
@@ -152,7 +174,7 @@ impl Running {
             client,
             caches,
             metrics: self.metrics.clone(),
-            recorder: self.recorder.clone(),
+            recorder,
             queues: self.queues.clone(),
             shutdown: CancellationToken::new(),
             records: self.records.clone(),
