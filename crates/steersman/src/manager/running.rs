@@ -122,19 +122,19 @@ impl Running {
             Some(own) => self.recorder.through(own.clone()),
             None => self.recorder.clone(),
         };
-        let client = self.guarded(own, !controller.runs_everywhere());
+        let client = self.guarded(own.as_ref(), !controller.runs_everywhere());
         self.run_controller(controller, client, self.caches.clone(), recorder)
     }
 
     /// The client of a runnable.
     fn client_of(&self, name: &str, elected: bool) -> Client {
-        self.guarded(self.own_client_of(name), elected)
+        self.guarded(self.own_client_of(name).as_ref(), elected)
     }
 
     /// A client of its own, or the manager's; of who is elected, one that writes only while this
     /// replica is the leader.
-    fn guarded(&self, own: Option<Client>, elected: bool) -> Client {
-        let client = own.as_ref().unwrap_or(&self.client);
+    fn guarded(&self, own: Option<&Client>, elected: bool) -> Client {
+        let client = own.unwrap_or(&self.client);
         if elected { self.leadership.guard(client) } else { client.clone() }
     }
 

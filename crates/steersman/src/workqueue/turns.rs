@@ -5,7 +5,8 @@
 //! millions, each in memory that is cold when a worker comes to it. So where there is such a
 //! [`Backlog`], one unit buys several keys, for one task in a row: if others got keys on the same
 //! thread in between, it pays again. Workers that are not [`QUICK`] pay for each key, so that nobody
-//! waits longer for his turn because of them.
+//! waits much longer for his turn because of them: that one has become slow is seen after the keys that
+//! it has bought. On a paused clock all are quick.
 
 use std::cell::Cell;
 use std::task::{Context, Poll, ready};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 const KEYS: u32 = 16;
 
 /// Who takes no longer for a key, on the average of those that were bought, is quick. A turn of 128
-/// units thus takes four milliseconds at most.
+/// units thus takes four milliseconds, as long as the worker stays quick.
 const QUICK: Duration = Duration::from_micros(2);
 
 /// Whether so many keys wait that workers should hurry, until none waits. As long as all are in the
