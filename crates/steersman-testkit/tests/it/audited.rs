@@ -70,12 +70,13 @@ async fn events_are_told_by_those_whose_they_are(cluster: Cluster) -> Result<()>
     let users: BTreeSet<&str> =
         told.map(|event| event["user"]["username"].as_str().unwrap()).collect();
     let account = "system:serviceaccount:kube-system";
-    let [deployments, sets] =
-        ["deployment", "replicaset"].map(|name| format!("{account}:{name}-controller"));
+    let [deployments, sets, nodes] =
+        ["deployment", "replicaset", "node"].map(|name| format!("{account}:{name}-controller"));
     let node =
         cluster.client().list::<Node>(&ListOptions::default()).await?.remove(0).metadata.name;
     let kubelet = format!("system:node:{}", node.unwrap());
-    assert_eq!(users, BTreeSet::from([&*deployments, &sets, &kubelet, "system:kube-scheduler"]));
+    let scheduler = "system:kube-scheduler";
+    assert_eq!(users, BTreeSet::from([&*deployments, &sets, &nodes, &kubelet, scheduler]));
 
     let events = cluster.client().list::<Event>(&ListOptions::namespace("default")).await?;
     let told = events.into_iter().map(|event| {
