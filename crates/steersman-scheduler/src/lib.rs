@@ -47,7 +47,7 @@ use scheduler::Parts;
 /// A scheduler that is not running yet.
 ///
 /// ```
-/// # use steersman::{Client, Manager};
+/// # use steersman::Manager;
 /// # use steersman_scheduler::framework::{Cycle, NodeInfo, Plugin};
 /// # use steersman_scheduler::{Configuration, ConfigurationError, Scheduler};
 /// struct RatherNew;

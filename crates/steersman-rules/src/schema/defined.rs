@@ -5,9 +5,10 @@
 //! what its text does. It is [built](Built) when an object first meets it, once for all who come at
 //! the same time, and [rests](Defined::rest) again when nobody has used it for a while.
 //!
-//! Long schemas and all rules are made on [a thread of their own](in_pages_of_its_own): allocators give each thread
-//! its own pages, and one page cannot go back while anything in it is still needed. Made by the thread of
-//! a request, a schema that rests would leave its pages to what else of that request stays.
+//! Long schemas and all rules are made on [a thread of their own](in_pages_of_its_own): allocators
+//! give each thread its own pages, and a page cannot go back while anything in it is still needed. Made
+//! by the thread of a request, a schema that rests would leave its pages to what else of that request
+//! stays.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -2,8 +2,9 @@
 //!
 //! In thin layers, each of which can be understood alone: the `core` is the queue as pure state
 //! (deduplication, priorities, delays), the `waiters` decide who is woken, `wait` has the
-//! futures that workers await, the `retries` and [`RateLimiter`]s say how long a key that failed
-//! waits. [`WorkQueue`] puts them behind one lock. The only user code that runs under it is
+//! futures that workers await, `turns` says for how many keys in a row, the `retries` and
+//! [`RateLimiter`]s say how long a key that failed waits. [`WorkQueue`] puts them behind one lock,
+//! from which threads stay away while it is `crowd`ed. The only user code that runs under it is
 //! `Clone` and `Eq` of the [`Key`].
 //!
 //! ```
